@@ -4,6 +4,7 @@ package main
 import (
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/coremain"
+	_ "github.com/coredns/coredns/plugin/bind"
 	_ "github.com/coredns/coredns/plugin/cache"
 	_ "github.com/coredns/coredns/plugin/errors"
 	_ "github.com/coredns/coredns/plugin/health"
@@ -12,6 +13,6 @@ import (
 )
 
 func main() {
-	dnsserver.Directives = []string{"errors", "health", "ready", "cache", "kubernetes"}
+	dnsserver.Directives = []string{"bind", "errors", "health", "ready", "cache", "kubernetes"}
 	coremain.Run()
 }

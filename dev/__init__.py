@@ -1,0 +1,1 @@
+"""What a developer's machine needs: the local Kubernetes, the images, the demo. Never shipped."""

@@ -1,0 +1,85 @@
+"""Things that are built once and kept outside the checkout, under keys that name their content.
+
+An entry appears whole or not at all: it is built under another name and renamed. An interrupted
+build leaves a `.partial-*` folder, which the next build of the same entry removes.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dev.console import Problem
+
+__all__ = ["cache_root", "cached", "digest_of", "exclusive", "require_free_space"]
+
+_GIB = 1024**3
+
+
+def cache_root() -> Path:
+    """The folder of all caches; `SPARKPOINT_CACHE` moves it."""
+    return Path(os.environ.get("SPARKPOINT_CACHE", Path.home() / ".cache" / "sparkpoint"))
+
+
+def digest_of(parts: Iterable[str | Path]) -> str:
+    """A short digest of texts and of files' or folders' contents, in order."""
+    sha = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, Path):
+            files = [part] if part.is_file() else sorted(p for p in part.rglob("*") if p.is_file())
+            for file in files:
+                if "__pycache__" not in file.parts:
+                    sha.update(str(file.relative_to(part.parent)).encode() + b"\0")
+                    sha.update(file.read_bytes())
+        else:
+            sha.update(part.encode() + b"\0")
+    return sha.hexdigest()[:12]
+
+
+@contextmanager
+def exclusive(name: str) -> Iterator[None]:
+    """Let one process at a time do the thing called `name`."""
+    folder = cache_root() / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / name.replace("/", "_")).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def cached(kind: str, key: str, build: Callable[[Path], None], *, keep: int = 2) -> Path:
+    """The entry `kind/key`, built by `build(folder)` if it is not there; the `keep` newest stay."""
+    entry = cache_root() / kind / key
+    if entry.exists():
+        os.utime(entry)
+        return entry
+    with exclusive(f"{kind}-{key}"):
+        if entry.exists():
+            return entry
+        partial = entry.parent / f".partial-{key}"
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        build(partial)
+        partial.rename(entry)
+        _forget_old(entry.parent, keep=keep)
+    return entry
+
+
+def require_free_space(folder: Path, *, gib: int, purpose: str) -> None:
+    """Refuse to begin what would fill the disk half-way."""
+    folder.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(folder).free
+    if free < gib * _GIB:
+        raise Problem(
+            f"{purpose} needs {gib} GB free under {folder}, and there are {free / _GIB:.1f} GB.",
+            remedy="free some space, or set SPARKPOINT_CACHE to a folder on a larger disk.",
+        )
+
+
+def _forget_old(folder: Path, *, keep: int) -> None:
+    entries = [p for p in folder.iterdir() if not p.name.startswith(".")]
+    entries.sort(key=lambda p: p.stat().st_mtime, reverse=True)
+    for old in entries[keep:]:
+        shutil.rmtree(old, ignore_errors=True)

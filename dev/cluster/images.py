@@ -1,0 +1,44 @@
+"""Loading images into a node's containerd, without a registry."""
+
+import subprocess
+from collections.abc import Sequence
+
+from dev.cluster.components import PAUSE_IMAGE
+from dev.cluster.layout import Layout
+from dev.cluster.programs import kubernetes_binaries, tool_environment
+from dev.console import Problem
+from dev.image.archive import ImageConfig, Layer, write_archive, write_layer
+
+__all__ = ["load_image", "load_pause"]
+
+
+def load_image(layout: Layout, name: str, layers: Sequence[Layer], config: ImageConfig) -> None:
+    """Make the image known to the node; only layers that it does not hold yet are sent."""
+    present = set(_ctr(layout, "content", "list", "--quiet").split())
+    archive = layout.volatile / "image.tar"
+    digest = write_archive(archive, name, layers, config, present=present)
+    if digest not in present or name not in _ctr(layout, "images", "list", "--quiet").split():
+        _ctr(layout, "images", "import", str(archive))
+    archive.unlink()
+
+
+def load_pause(layout: Layout) -> None:
+    """Load the image that holds a pod's namespaces."""
+    layer = write_layer(layout.volatile / "pause.tar", {"pause": kubernetes_binaries() / "pause"})
+    load_image(layout, PAUSE_IMAGE, [layer], ImageConfig(entrypoint=["/pause"], user="65535"))
+
+
+def _ctr(layout: Layout, *arguments: str) -> str:
+    done = subprocess.run(
+        ["ctr", "--address", str(layout.socket), "--namespace", "k8s.io", *arguments],
+        env=tool_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise Problem(
+            f"containerd refused `{' '.join(arguments)}`: {done.stderr.strip()[-800:]}",
+            remedy=f"see {layout.logs}/containerd.log; make cluster-up repairs the cluster.",
+        )
+    return done.stdout

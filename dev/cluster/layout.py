@@ -1,0 +1,125 @@
+"""Names, addresses and folders of one cluster; everything else derives from its name and number."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from dev.cache import cache_root, exclusive
+from dev.console import Problem
+
+__all__ = ["NODE", "Layout", "all_layouts", "find_layout", "take_layout"]
+
+NODE = "node-1"
+_MAX_CLUSTERS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where one cluster lives."""
+
+    name: str
+    number: int
+
+    @property
+    def folder(self) -> Path:
+        return clusters_folder() / self.name
+
+    @property
+    def pki(self) -> Path:
+        return self.folder / "pki"
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.folder / "kubeconfig"
+
+    @property
+    def context(self) -> str:
+        return f"sparkpoint-{self.name}"
+
+    @property
+    def images(self) -> Path:
+        """containerd's content: survives `down`, so that images are not loaded again."""
+        return self.folder / "containerd"
+
+    @property
+    def volatile(self) -> Path:
+        """Everything else a running node writes; removed by `down`."""
+        return self.folder / "node"
+
+    @property
+    def socket(self) -> Path:
+        return self.volatile / "containerd.sock"
+
+    @property
+    def logs(self) -> Path:
+        return self.volatile / "logs"
+
+    @property
+    def link(self) -> str:
+        """The host's end of the link to the node."""
+        return f"sparkpoint{self.number}"
+
+    @property
+    def host_address(self) -> str:
+        return f"10.231.{self.number}.1"
+
+    @property
+    def node_address(self) -> str:
+        return f"10.231.{self.number}.2"
+
+    @property
+    def pod_range(self) -> str:
+        return f"10.232.{self.number}.0/24"
+
+    @property
+    def service_range(self) -> str:
+        return f"10.233.{self.number}.0/24"
+
+    @property
+    def kubernetes_service(self) -> str:
+        return f"10.233.{self.number}.1"
+
+    @property
+    def cgroup(self) -> str:
+        return f"sparkpoint-{self.name}"
+
+    @property
+    def server(self) -> str:
+        return f"https://{self.node_address}:6443"
+
+
+def clusters_folder() -> Path:
+    """The folder of all clusters of this person on this machine."""
+    return cache_root() / "clusters"
+
+
+def all_layouts() -> list[Layout]:
+    """Every cluster that has a folder, running or not."""
+    return [
+        Layout(file.parent.name, json.loads(file.read_text())["number"])
+        for file in sorted(clusters_folder().glob("*/cluster.json"))
+    ]
+
+
+def find_layout(name: str) -> Layout | None:
+    """The cluster of that name, if it was ever raised."""
+    return next((layout for layout in all_layouts() if layout.name == name), None)
+
+
+def take_layout(name: str) -> Layout:
+    """The cluster of that name; a new one gets the lowest free number."""
+    if not name.replace("-", "").isalnum() or len(name) > 40:
+        raise Problem(
+            f"{name!r} cannot be a cluster's name.",
+            remedy="use up to 40 letters, digits and dashes.",
+        )
+    with exclusive("clusters"):
+        if found := find_layout(name):
+            return found
+        taken = {layout.number for layout in all_layouts()}
+        layout = Layout(name, next(n for n in range(_MAX_CLUSTERS) if n not in taken))
+        layout.folder.mkdir(parents=True, exist_ok=True)
+        record = layout.folder / ".cluster.json"
+        record.write_text(json.dumps({"number": layout.number}))
+        record.rename(layout.folder / "cluster.json")
+        return layout

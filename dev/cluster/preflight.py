@@ -1,0 +1,37 @@
+"""What must be true before a cluster is raised; each failure is one sentence with the way out."""
+
+import os
+import platform
+import shutil
+from collections.abc import Iterator
+
+from dev.cache import cache_root, require_free_space
+from dev.console import Problem
+
+__all__ = ["check_machine"]
+
+_NEEDED_GIB = 15
+_COMMANDS = ("unshare", "mount", "hostname")
+
+
+def check_machine() -> None:
+    """Raise one Problem that lists everything that is missing."""
+    problems = list(_problems())
+    if problems:
+        raise Problem(
+            "This machine cannot raise the local cluster:\n"
+            + "\n".join(f"  - {what}" for what, _ in problems),
+            remedy="\n    ".join(remedy for _, remedy in problems)
+            + "\n    Or name an existing cluster with --context (make demo CONTEXT=name).",
+        )
+    require_free_space(cache_root(), gib=_NEEDED_GIB, purpose="The local cluster")
+
+
+def _problems() -> Iterator[tuple[str, str]]:
+    if platform.system() != "Linux":
+        yield f"it runs {platform.system()}, not Linux", "use a Linux machine."
+    elif os.geteuid() != 0:
+        yield "you are not root, who alone may make namespaces and mounts", "run it with sudo."
+    for command in _COMMANDS:
+        if shutil.which(command) is None:
+            yield f"the command `{command}` is missing", f"install it (package of `{command}`)."

@@ -1,0 +1,41 @@
+"""How the development commands speak: a line per step with its usual duration, one clear error."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+__all__ = ["Problem", "run_command", "say", "step"]
+
+
+class Problem(Exception):  # noqa: N818 - it is shown to a person, not caught by code
+    """Something a person must see: what is wrong, and the way out."""
+
+    def __init__(self, what: str, *, remedy: str) -> None:
+        super().__init__(f"{what}\n  What to do: {remedy}")
+
+
+def say(text: str) -> None:
+    """Print one line of progress, on stderr, so that stdout stays usable."""
+    print(text, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def step(text: str, *, usually: str = "") -> Iterator[None]:
+    """Announce a step before it begins, and its duration when it ends."""
+    say(f"==> {text}" + (f" (usually {usually})" if usually else ""))
+    started = time.monotonic()
+    yield
+    say(f"    done in {time.monotonic() - started:.1f} s")
+
+
+def run_command(main: Callable[[], None]) -> None:
+    """Run a command; a Problem ends it with one clear sentence instead of a traceback."""
+    try:
+        main()
+    except Problem as problem:
+        say(f"error: {problem}")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        say("interrupted; run the same command again to go on")
+        sys.exit(130)
