@@ -6,11 +6,13 @@ from enum import Enum
 
 __all__ = [
     "BatchPlan",
+    "Checkpoint",
     "CommitEntry",
     "OffsetEntry",
     "Operator",
     "PlannedFile",
     "Role",
+    "SourceRewrite",
     "StateStore",
 ]
 
@@ -22,7 +24,7 @@ class Role(Enum):
     OFFSETS = "offsets"
     COMMITS = "commits"
     PENDING = "pending"
-    """`offsets/N+1` without its commit: kept to resume the same job, dropped for a fork or rewind."""
+    """`offsets/N+1` without its commit: kept to resume, dropped for a fork or rewind."""
     SOURCE = "source"
     OPERATOR = "operator"
     """Operator metadata and state schemas: small, and partly rewritten when restored."""
@@ -37,6 +39,19 @@ class PlannedFile:
     size: int
     stamp: str
     role: Role
+    held: bool = False
+    """The live directory no longer has it: take it from the parent savepoint. No stamp."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRewrite:
+    """A file source whose log entries up to `last` survive only inside a newer compacted entry."""
+
+    source: str
+    path: str
+    """The compacted entry, a planned file; `split_compact` makes the older entries of it."""
+    last: int
+    interval: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +64,7 @@ class OffsetEntry:
     timestamp_ms: int
     conf: Mapping[str, str]
     sources: tuple[tuple[str, str | None], ...]
-    """(source key, offset JSON) in order; the key is the index, or the name with source evolution."""
+    """(source key, offset JSON) in order; the key is the index, or the source's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +116,29 @@ class BatchPlan:
     files: tuple[PlannedFile, ...]
     """Soonest-purged first: the order in which a live capture must copy."""
     warnings: tuple[str, ...] = ()
+    rewrites: tuple[SourceRewrite, ...] = ()
+    """Source logs that must be rewritten when restored; nearly always empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """An overview of one query's checkpoint."""
+
+    query_id: str
+    batches: tuple[int, ...]
+    """Committed batches whose offsets still exist: candidates, oldest first."""
+    last_committed: int | None
+    pending: int | None
+    """The batch that was begun and not committed; None after a stop at a boundary."""
+    offsets: OffsetEntry | None
+    commit: CommitEntry | None
+    operators: tuple[Operator, ...]
+    files: int
+    bytes: int
+    hazards: tuple[str, ...]
+    """What would make it unsafe to restore, as sentences; empty when nothing is known."""
+
+    @property
+    def clean(self) -> bool:
+        """Whether the query ended at a boundary, with nothing in flight."""
+        return self.pending is None and self.last_committed is not None

@@ -1,0 +1,119 @@
+"""The files that load one version of one store: a base snapshot and every change after it.
+
+Spark loads version v from the newest snapshot s ≤ v and the changes s+1 … v. Walking back from v,
+the first snapshot met is that base; a change that is missing before one is met makes v unloadable.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sparkpoint.checkpoint.layout import StoreFiles
+from sparkpoint.checkpoint.names import Kind, versioned_name
+
+__all__ = ["Chain", "choose_chain", "file_name", "held_base", "reuse_chain"]
+
+_KINDS = {"hdfs": (Kind.SNAPSHOT, Kind.DELTA), "rocksdb": (Kind.ZIP, Kind.CHANGELOG)}
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """How one store reaches its version; names are relative to the store's folder."""
+
+    base: int
+    """The version of the snapshot; 0 for the empty store."""
+    base_name: str | None
+    changes: tuple[tuple[int, str], ...]
+    """(version, name), oldest first."""
+    missing: tuple[str, ...] = ()
+    doubt: str | None = None
+    """Why the base may belong to another lineage; None if nothing speaks for it."""
+    reused: bool = False
+    """The base is the parent savepoint's."""
+
+
+def file_name(version: int, kind: Kind, ids: Mapping[int, str] | None) -> str | None:
+    """The name of a version's file; None if the lineage `ids` does not contain the version."""
+    if ids is None:
+        return f"{version}.{kind.value}"
+    uid = ids.get(version)
+    return None if uid is None else f"{version}_{uid}.{kind.value}"
+
+
+def choose_chain(
+    store: StoreFiles, version: int, *, provider: str, ids: Mapping[int, str] | None
+) -> Chain:
+    """The chain that Spark itself would load. `ids` is the lineage in format 2, else None."""
+    snapshot, change = _KINDS[provider]
+    changes: list[tuple[int, str]] = []
+    doubtful: Chain | None = None
+    for v in range(version, 0, -1):
+        base, name = file_name(v, snapshot, ids), file_name(v, change, ids)
+        if base in store.live:
+            chain = Chain(v, base, tuple(reversed(changes)), doubt=_doubt(store, base, name))
+            if chain.doubt is None:
+                return chain
+            doubtful = doubtful or chain
+        if name is None or (name not in store.live and name not in store.held):
+            missing = name or f"{v}_*.{change.value}"
+            return doubtful or Chain(0, None, tuple(reversed(changes)), missing=(missing,))
+        changes.append((v, name))
+    return Chain(0, None, tuple(reversed(changes)))
+
+
+def held_base(store: StoreFiles, *, provider: str) -> str | None:
+    """The name of the snapshot that the parent savepoint starts this store from, if just one."""
+    snapshot, _ = _KINDS[provider]
+    bases = [n for n in store.held if (name := versioned_name(n)) and name.kind is snapshot]
+    return bases[0] if len(bases) == 1 else None
+
+
+def reuse_chain(
+    store: StoreFiles,
+    version: int,
+    *,
+    provider: str,
+    ids: Mapping[int, str] | None,
+    max_chain: int,
+) -> Chain | None:
+    """The chain from the parent's base; None if a change is gone or the chain would be too long."""
+    base = held_base(store, provider=provider)
+    named = versioned_name(base) if base else None
+    if base is None or named is None or not 0 <= version - named.version <= max_chain:
+        return None
+    snapshot, change = _KINDS[provider]
+    if base != file_name(named.version, snapshot, ids) or not _base_agrees(store, base):
+        return None
+    changes = [(v, file_name(v, change, ids)) for v in range(named.version + 1, version + 1)]
+    present = tuple((v, n) for v, n in changes if n is not None and _is_there(store, n))
+    if len(present) < len(changes):
+        return None
+    return Chain(named.version, base, present, reused=True)
+
+
+def _base_agrees(store: StoreFiles, base: str) -> bool:
+    """Whether no file of the parent's base was written anew with another size."""
+    names = (base, *(n for n in store.held if "/" in n))
+    return all(n not in store.live or store.live[n].size == store.held[n] for n in names)
+
+
+def _is_there(store: StoreFiles, name: str) -> bool:
+    live, held = store.live.get(name), store.held.get(name)
+    if live is not None and held is not None:
+        # The same name with another size: the directory was rewound, nothing can be shared.
+        return live.size == held
+    return live is not None or held is not None
+
+
+def _doubt(store: StoreFiles, base: str, change: str | None) -> str | None:
+    """A snapshot is written after the change of its version; an older one outlived a rewind.
+
+    Spark prefers such a leftover on its next load, and silently goes on from the wrong state.
+    """
+    later = store.live.get(change) if change else None
+    snapshot = store.live[base]
+    if later is None or not snapshot.modified or snapshot.modified >= later.modified:
+        return None
+    return (
+        f"{store.folder}/{base} is older than {change}: it may be left from before a rewind, "
+        "and plain Spark would load it."
+    )

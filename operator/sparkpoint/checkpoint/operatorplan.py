@@ -1,0 +1,230 @@
+"""One stateful operator at one batch: its metadata, its schemas and the plan of all its stores."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sparkpoint.checkpoint.errors import DamagedError, UnknownFormatError
+from sparkpoint.checkpoint.layout import OperatorFiles, StoreFiles, store_folder
+from sparkpoint.checkpoint.logs import parse_commit
+from sparkpoint.checkpoint.model import (
+    CommitEntry,
+    OffsetEntry,
+    Operator,
+    PlannedFile,
+    Role,
+    StateStore,
+)
+from sparkpoint.checkpoint.names import batch_number, provider_name
+from sparkpoint.checkpoint.operators import (
+    OperatorMetadata,
+    key_fields,
+    parse_operator,
+    schema_tail,
+)
+from sparkpoint.checkpoint.reader import BatchReader
+from sparkpoint.checkpoint.stateplan import PlannedStore, StoreTask, plan_stores
+from sparkpoint.storage.interface import Entry
+
+__all__ = ["PlannedOperator", "plan_operator"]
+
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_CODEC = "spark.sql.streaming.stateStore.compression.codec"
+_PARTITIONS = "spark.sql.shuffle.partitions"
+_CODECS = ("lz4", "lzf", "snappy", "zstd")
+_MAX_PARTITIONS = 1_000_000
+
+
+@dataclass(slots=True)
+class PlannedOperator:
+    """The operator as it will be described, and its files."""
+
+    operator: Operator
+    files: list[PlannedFile] = field(default_factory=list)
+    state: list[tuple[int, PlannedFile]] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def plan_operator(
+    files: OperatorFiles,
+    offsets: OffsetEntry,
+    commit: CommitEntry,
+    reader: BatchReader,
+    *,
+    max_chain: int,
+    listed: Mapping[str, Entry],
+) -> PlannedOperator:
+    """Plan one operator; what is missing is collected, what is unknown or damaged is raised."""
+    provider, codec = _provider(offsets), _codec(offsets)
+    metadata_file, metadata = _metadata(files, offsets.batch, reader)
+    partitions = _partitions(files, metadata, offsets, commit, reader)
+    names = tuple(s.name for s in metadata.stores) if metadata else files.store_names
+    tasks = [
+        _task(files, partition, name, commit) for name in names for partition in range(partitions)
+    ]
+    older = _older_commits(commit, codec, listed, reader)
+    planned = plan_stores(
+        tasks,
+        commit=commit,
+        provider=provider,
+        codec=codec,
+        reader=reader,
+        older=older,
+        max_chain=max_chain,
+    )
+    schemas = [e for e in files.schemas if _schema_batch(e.path) <= offsets.batch]
+    own = [*([metadata_file] if metadata_file else []), *schemas, *files.partition_schemas]
+    return PlannedOperator(
+        operator=Operator(
+            id=files.id,
+            name=metadata.name if metadata else None,
+            metadata_version=metadata.version if metadata else None,
+            provider=provider,
+            partitions=partitions,
+            stores=_describe(names, tasks, planned),
+        ),
+        files=[PlannedFile(e.path, e.size, e.stamp, Role.OPERATOR) for e in own],
+        state=[aged for store in planned for aged in store.files],
+        missing=[
+            *([] if names else [f"state/{files.id}/0"]),
+            *_missing_schemas(files, metadata, metadata_file, {e.path for e in schemas}),
+            *(path for store in planned for path in store.missing),
+        ],
+        warnings=[warning for store in planned for warning in store.warnings],
+    )
+
+
+def _provider(offsets: OffsetEntry) -> str:
+    name = offsets.conf.get(_PROVIDER)
+    if name is None:
+        raise UnknownFormatError(
+            f"offsets/{offsets.batch} does not record {_PROVIDER}: the checkpoint is older than "
+            "Spark 2.3. Run one batch with a supported Spark first."
+        )
+    provider = provider_name(name)
+    if provider is None:
+        raise UnknownFormatError(
+            f"the state store provider {name} is unknown; known are Spark's own "
+            "HDFSBackedStateStoreProvider and RocksDBStateStoreProvider."
+        )
+    return provider
+
+
+def _codec(offsets: OffsetEntry) -> str:
+    codec = offsets.conf.get(_CODEC, "lz4")
+    # The codec may also be recorded by its class name.
+    short = codec.rpartition(".")[2].removesuffix("CompressionCodec").lower()
+    if short not in _CODECS:
+        raise UnknownFormatError(
+            f"the state is compressed with {codec}; known are {', '.join(_CODECS)}."
+        )
+    return short
+
+
+def _metadata(
+    files: OperatorFiles, batch: int, reader: BatchReader
+) -> tuple[Entry | None, OperatorMetadata | None]:
+    known = [number for number in files.metadata_v2 if number <= batch]
+    entry = files.metadata_v2[max(known)] if known else files.metadata
+    return entry, parse_operator(reader.read(entry.path), entry.path) if entry else None
+
+
+def _partitions(
+    files: OperatorFiles,
+    metadata: OperatorMetadata | None,
+    offsets: OffsetEntry,
+    commit: CommitEntry,
+    reader: BatchReader,
+) -> int:
+    if files.id in commit.state_ids:
+        return len(commit.state_ids[files.id])
+    text = offsets.conf.get(_PARTITIONS, "")
+    if not text.isascii() or not text.isdigit() or not 0 < int(text[:9]) <= _MAX_PARTITIONS:
+        raise DamagedError(
+            f"offsets/{offsets.batch}: {_PARTITIONS} is {text[:40]!r}, not a number of partitions."
+        )
+    return 1 if _has_no_key(files, metadata, reader) else int(text)
+
+
+def _has_no_key(
+    files: OperatorFiles, metadata: OperatorMetadata | None, reader: BatchReader
+) -> bool:
+    """Without grouping keys there is one partition, whatever the configuration says."""
+    name = metadata.name if metadata else ""
+    if name == "globalLimit":
+        return True
+    schema = next(iter(files.partition_schemas), None)
+    if schema is None or (metadata is not None and metadata.version > 1):
+        return False
+    fields = key_fields(reader.read(schema.path), schema.path)
+    if fields is None:
+        return False
+    # limit, in Spark 3.5 without a name, has one column of no type as its key; a session's key
+    # ends with the session's start.
+    keys = fields[:-1] if name.startswith("sessionWindow") else fields
+    return all(kind == "void" for _, kind in keys)
+
+
+def _task(files: OperatorFiles, partition: int, name: str, commit: CommitEntry) -> StoreTask:
+    found = files.stores.get((partition, name))
+    partitions = commit.state_ids.get(files.id, ())
+    ids = [uid for store in partitions[partition] for uid in store] if partitions else []
+    return StoreTask(
+        operator=files.id,
+        partition=partition,
+        name=name,
+        files=found or StoreFiles(store_folder(files.id, partition, name)),
+        unique_ids=tuple(ids),
+    )
+
+
+def _older_commits(
+    commit: CommitEntry, codec: str, listed: Mapping[str, Entry], reader: BatchReader
+) -> dict[int, CommitEntry]:
+    """The commit log back from this batch: it replaces changelog heads that we cannot decode."""
+    if not commit.state_ids or codec == "lz4":
+        return {}
+    paths = [p for p in listed if p.startswith("commits/")]
+    numbers = {p: n for p in paths if (n := batch_number(p[8:])) is not None and n < commit.batch}
+    older = {
+        numbers[path]: parse_commit(data, numbers[path])
+        for path, data in reader.read_all(numbers).items()
+    }
+    return {**older, commit.batch: commit}
+
+
+def _schema_batch(path: str) -> int:
+    """The batch in `<batch>_<uuid>`; schemas with other names are always taken."""
+    number = batch_number(path.rsplit("/", 1)[-1].partition("_")[0])
+    return -1 if number is None else number
+
+
+def _missing_schemas(
+    files: OperatorFiles,
+    metadata: OperatorMetadata | None,
+    entry: Entry | None,
+    present: set[str],
+) -> list[str]:
+    if metadata is None or entry is None:
+        return []
+    named = (uri for store in metadata.stores for uri in store.schema_paths)
+    wanted = {f"state/{files.id}/{schema_tail(uri, entry.path)}" for uri in named}
+    return sorted(wanted - present)
+
+
+def _describe(
+    names: tuple[str, ...], tasks: list[StoreTask], planned: list[PlannedStore]
+) -> tuple[StateStore, ...]:
+    described = []
+    for name in names:
+        mine = [p for task, p in zip(tasks, planned, strict=True) if task.name == name]
+        described.append(
+            StateStore(
+                name=name,
+                partitions=len(mine),
+                base_versions=tuple(store.base for store in mine),
+                files=sum(len(store.files) for store in mine),
+                bytes=sum(file.size for store in mine for _, file in store.files),
+            )
+        )
+    return tuple(described)

@@ -1,0 +1,129 @@
+"""Operator metadata and state schemas: who owns the state, in which stores, over which schemas.
+
+Spark 3.5 writes no operator metadata; then the stores are told by their folders, elsewhere.
+"""
+
+import struct
+from dataclasses import dataclass
+
+from sparkpoint.checkpoint.errors import DamagedError
+from sparkpoint.checkpoint.jsonlog import (
+    Json,
+    as_int,
+    as_list,
+    as_object,
+    as_text,
+    lines_of,
+    parse,
+    version_of,
+)
+from sparkpoint.checkpoint.names import is_plain_name
+
+__all__ = ["OperatorMetadata", "StoreMetadata", "key_fields", "parse_operator", "schema_tail"]
+
+_STATE_SCHEMA = "_stateSchema"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreMetadata:
+    """One store of an operator, as Spark recorded it."""
+
+    name: str
+    partitions: int
+    """At the time of the first start; a later repartition leaves it stale."""
+    schema_paths: tuple[str, ...] = ()
+    """Absolute URIs, in version 2 only."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorMetadata:
+    """`_metadata/metadata` (version 1) or `_metadata/v2/<batch>` (version 2)."""
+
+    version: int
+    id: int
+    name: str
+    stores: tuple[StoreMetadata, ...]
+
+
+def parse_operator(data: bytes, path: str) -> OperatorMetadata:
+    """What an operator's metadata file says."""
+    lines = lines_of(data, path)
+    version = version_of(lines[0], path, known=(1, 2))
+    content = as_object(parse("\n".join(lines[1:]), path), path, "the content")
+    info = as_object(content.get("operatorInfo"), path, "operatorInfo")
+    stores = as_list(content.get("stateStoreInfo"), path, "stateStoreInfo")
+    if not stores:
+        raise DamagedError(f"{path} names no state store.")
+    return OperatorMetadata(
+        version=version,
+        id=as_int(info.get("operatorId"), path, "operatorId"),
+        name=as_text(info.get("operatorName"), path, "operatorName"),
+        stores=tuple(_store(store, version, path) for store in stores),
+    )
+
+
+def schema_tail(uri: str, path: str) -> str:
+    """`_stateSchema/<store>/<file>` out of an absolute schema URI: the part that moves along."""
+    head, found, tail = uri.rpartition(f"/{_STATE_SCHEMA}/")
+    if not found or not head or not all(is_plain_name(part) for part in tail.split("/")):
+        raise DamagedError(f"{path}: {uri[:200]!r} is no path of a state schema.")
+    return f"{_STATE_SCHEMA}/{tail}"
+
+
+def key_fields(data: bytes, path: str) -> tuple[tuple[str, str], ...] | None:
+    """Names and simple types of the key columns in a schema file; None in a version we skip.
+
+    Needed to see that an operator without grouping keys keeps all its state in one partition.
+    """
+    version, rest = _utf(data, path)
+    if version not in ("v1", "v2"):
+        return None
+    schema = _utf(rest, path)[0] if version == "v1" else _chunked(rest, path)
+    fields = as_list(
+        as_object(parse(schema, path), path, "the key schema").get("fields"), path, "fields"
+    )
+    return tuple(_field(as_object(field, path, "a field"), path) for field in fields)
+
+
+def _store(value: Json, version: int, path: str) -> StoreMetadata:
+    fields = as_object(value, path, "a state store")
+    name = as_text(fields.get("storeName"), path, "storeName")
+    if not is_plain_name(name):
+        raise DamagedError(f"{path}: {name[:80]!r} cannot be the name of a state store.")
+    paths = as_list(fields.get("stateSchemaFilePaths", []), path, "stateSchemaFilePaths")
+    return StoreMetadata(
+        name=name,
+        partitions=as_int(fields.get("numPartitions"), path, "numPartitions"),
+        schema_paths=tuple(as_text(p, path, "a schema path") for p in paths) if version > 1 else (),
+    )
+
+
+def _field(field: dict[str, Json], path: str) -> tuple[str, str]:
+    kind = field.get("type")
+    return as_text(field.get("name"), path, "a field's name"), (
+        kind if isinstance(kind, str) else "nested"
+    )
+
+
+def _utf(data: bytes, path: str) -> tuple[str, bytes]:
+    """Read what Java's writeUTF wrote, and what follows it."""
+    if len(data) < 2:
+        raise DamagedError(f"{path} is truncated.")
+    end = 2 + int(struct.unpack_from(">H", data)[0])
+    if len(data) < end:
+        raise DamagedError(f"{path} is truncated.")
+    # Java's modified UTF-8 differs only in NUL and in surrogates; neither decides anything here.
+    return data[2:end].decode(errors="replace"), data[end:]
+
+
+def _chunked(data: bytes, path: str) -> str:
+    if len(data) < 4:
+        raise DamagedError(f"{path} is truncated.")
+    chunks, rest = int(struct.unpack_from(">i", data)[0]), data[4:]
+    if not 0 < chunks <= len(data):
+        raise DamagedError(f"{path} is damaged: {chunks} chunks of schema.")
+    text = ""
+    for _ in range(chunks):
+        chunk, rest = _utf(rest, path)
+        text += chunk
+    return text
