@@ -4,6 +4,7 @@ CheckpointError
 ├── NotACheckpointError      neither `metadata` nor `offsets/` where a query should be
 ├── NothingCommittedError    no batch is committed, or not the one that was asked for
 ├── UnknownFormatError       a log version, layout, provider or codec that we refuse by name
+├── CannotRewindError        a sink's log cannot be cut at the batch
 ├── DamagedError             a file that is truncated, unparsable or contradicts another one
 └── IncompleteError          a file that the batch needs is gone; a newer batch may be whole
 """
@@ -11,6 +12,7 @@ CheckpointError
 from collections.abc import Iterable
 
 __all__ = [
+    "CannotRewindError",
     "CheckpointError",
     "DamagedError",
     "IncompleteError",
@@ -38,6 +40,10 @@ class NothingCommittedError(CheckpointError):
 
 class UnknownFormatError(CheckpointError):
     """Spark wrote something that this version does not know. It is never guessed."""
+
+
+class CannotRewindError(CheckpointError):
+    """A file sink's log no longer has what a reader would need at the batch."""
 
 
 class DamagedError(CheckpointError):

@@ -18,13 +18,13 @@ from sparkpoint.checkpoint.model import (
 )
 from sparkpoint.checkpoint.names import batch_number, is_visible
 from sparkpoint.checkpoint.operatorplan import PlannedOperator, plan_operator
-from sparkpoint.checkpoint.reader import BatchReader, Reader, StoreReader
+from sparkpoint.checkpoint.reader import BatchReader, CheckpointStore, Reader, StoreReader
 from sparkpoint.checkpoint.sources import source_files
-from sparkpoint.storage.interface import Entry, Store
+from sparkpoint.storage.interface import Entry
 
 __all__ = [
     "DEFAULT_MAX_CHAIN",
-    "committed_batches",
+    "batch_numbers",
     "list_checkpoint",
     "missing_files",
     "plan_batch",
@@ -36,7 +36,7 @@ DEFAULT_MAX_CHAIN = 50
 
 
 def plan_batch(
-    store: Store,
+    store: CheckpointStore,
     *,
     batch: int | None = None,
     held: Mapping[str, int] | None = None,
@@ -51,7 +51,7 @@ def plan_batch(
     return plan_files(files, StoreReader(store), batch=batch, held=held, max_chain=max_chain)
 
 
-def list_checkpoint(store: Store) -> dict[str, Entry]:
+def list_checkpoint(store: CheckpointStore) -> dict[str, Entry]:
     """Everything below a query's root that a plan may name, by path."""
     # The order is the point. What the commits say is durable before they exist, so whatever is
     # listed after them includes all that the newest of them needs, unless it is purged.
@@ -117,15 +117,17 @@ def missing_files(files: Mapping[str, Entry], reader: Reader, *, batch: int) -> 
     return ()
 
 
-def committed_batches(files: Mapping[str, Entry]) -> list[int]:
-    """The batches that the commit log holds, in order."""
-    return _numbers(files, "commits")
+def batch_numbers(files: Iterable[str], folder: str) -> list[int]:
+    """The batches that a log, `commits` or `offsets`, holds, in order."""
+    prefix = f"{folder}/"
+    names = (path[len(prefix) :] for path in files if path.startswith(prefix))
+    return sorted(number for name in names if (number := batch_number(name)) is not None)
 
 
 def _choose(files: Mapping[str, Entry], batch: int | None) -> int:
-    commits = _numbers(files, "commits")
+    commits = batch_numbers(files, "commits")
     if not commits:
-        if "metadata" not in files and not _numbers(files, "offsets"):
+        if "metadata" not in files and not batch_numbers(files, "offsets"):
             raise NotACheckpointError(
                 "neither metadata nor offsets/ here: this is not the checkpoint of a query. "
                 "Give the folder that contains them."
@@ -151,12 +153,6 @@ def _operators(
     return [grouped[number] for number in sorted(grouped)]
 
 
-def _numbers(files: Iterable[str], folder: str) -> list[int]:
-    prefix = f"{folder}/"
-    names = (path[len(prefix) :] for path in files if path.startswith(prefix))
-    return sorted(number for name in names if (number := batch_number(name)) is not None)
-
-
 def _pending(files: Mapping[str, Entry], reader: BatchReader, batch: int) -> OffsetEntry | None:
     """The next batch, if it was begun and is not committed."""
     following = batch + 1
@@ -168,7 +164,7 @@ def _pending(files: Mapping[str, Entry], reader: BatchReader, batch: int) -> Off
 def _log_files(
     files: Mapping[str, Entry], batch: int, *, stateful: bool, pending: OffsetEntry | None
 ) -> tuple[list[PlannedFile], list[str]]:
-    earlier = [number for number in _numbers(files, "offsets") if number < batch]
+    earlier = [number for number in batch_numbers(files, "offsets") if number < batch]
     # Asynchronous progress tracking leaves gaps, and only queries without state may use it.
     previous = batch - 1 if stateful or not earlier else earlier[-1]
     wanted = [(f"offsets/{batch}", Role.OFFSETS), (f"commits/{batch}", Role.COMMITS)]

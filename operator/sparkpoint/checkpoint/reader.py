@@ -1,19 +1,42 @@
 """How the planner reads the few small files that it must look into, several at a time."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from sparkpoint.checkpoint.errors import DamagedError, IncompleteError
 from sparkpoint.storage.errors import NotFoundError, TooLargeError
-from sparkpoint.storage.interface import Store
+from sparkpoint.storage.interface import SMALL_FILE, Entry
 
-__all__ = ["BatchReader", "Reader", "StoreReader"]
+__all__ = ["BatchReader", "CheckpointStore", "Children", "Reader", "StoreReader"]
 
 # One round trip to S3 takes tens of milliseconds, and a join of 200 partitions has 800 snapshots.
 _THREADS = 16
 
 _T = TypeVar("_T")
+
+# Spelt outside of the class, where `list` is a method.
+Children: TypeAlias = tuple[list[str], list[Entry]]
+
+
+class CheckpointStore(Protocol):
+    """The part of a store that reading a checkpoint needs."""
+
+    def list(self, prefix: str = "") -> Iterator[Entry]:
+        """Every file below the folder `prefix`."""
+        ...
+
+    def children(self, prefix: str = "") -> Children:
+        """Names of folders, and files, directly in `prefix`."""
+        ...
+
+    def read(self, path: str, *, limit: int = SMALL_FILE) -> bytes:
+        """The whole content."""
+        ...
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """These bytes of the file; fewer if it ends before."""
+        ...
 
 
 class Reader(Protocol):
@@ -31,7 +54,7 @@ class Reader(Protocol):
 class StoreReader:
     """Reads from a store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: CheckpointStore) -> None:
         self._store = store
 
     def read(self, path: str) -> bytes:
@@ -40,8 +63,7 @@ class StoreReader:
 
     def head(self, path: str, size: int) -> bytes:
         """The first bytes, without reading the rest."""
-        with self._store.open(path) as stream:
-            return stream.read(size)
+        return self._store.read_range(path, 0, size)
 
 
 class BatchReader:
