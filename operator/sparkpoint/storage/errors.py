@@ -3,9 +3,10 @@
 StorageError
 ├── NotFoundError            no such file; ordinary while Spark purges
 ├── AlreadyExistsError       a create-only write lost the race
-├── ChangedError             a conditional write found another content
+├── ChangedError             a conditional write or a checked copy found another content
 ├── TooLargeError            a file that should be small is not
 ├── BadLocationError         the URI or path makes no sense, or points outside the root
+├── UnsupportedError         the store cannot do what we rely on, such as create-only writes
 ├── AccessDeniedError        credentials missing or refused
 ├── FullError                no space left
 └── UnavailableError         time-outs and 5xx; trying again may help
@@ -21,6 +22,7 @@ __all__ = [
     "StorageError",
     "TooLargeError",
     "UnavailableError",
+    "UnsupportedError",
 ]
 
 
@@ -48,6 +50,10 @@ class TooLargeError(StorageError):
 
 class BadLocationError(StorageError):
     """The location cannot be used: malformed, of an unknown scheme, or outside the root."""
+
+
+class UnsupportedError(StorageError):
+    """The file system or server lacks something that safety needs."""
 
 
 class AccessDeniedError(StorageError):

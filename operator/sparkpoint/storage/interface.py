@@ -1,18 +1,26 @@
 """The small interface that every store keeps; `tests/unit/storage` runs one suite over all of them.
 
-Paths are relative to the store's root, `/`-separated, without `.` or `..` parts or NUL bytes; a store
-refuses any other with BadLocationError before it touches anything. Stores are safe to use from threads.
+Paths are relative to the store's root, `/`-separated, without `.` or `..` parts or NUL bytes; a
+store refuses any other with BadLocationError before it touches anything. Stores are safe to use
+from threads.
+
+A write is atomic (whole or not at all) as soon as the call returns; it is durable after `create`,
+`replace` or `sync`. Trying again belongs to the store, never to its callers.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, TypeAlias
 
-__all__ = ["SMALL_FILE", "Entry", "Store"]
+from sparkpoint.storage.errors import BadLocationError
+
+__all__ = ["SMALL_FILE", "Children", "Entry", "Store", "Taken", "check_path"]
 
 SMALL_FILE = 64 * 1024 * 1024
 """Default bound for files read whole into memory: logs and manifests, never state."""
+
+_LONGEST_PATH = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +30,28 @@ class Entry:
     path: str
     size: int
     stamp: str
-    """Differs whenever the content was written anew: the ETag on S3, mtime and inode in a directory."""
+    """Differs whenever other content was written: the ETag, or mtime and inode."""
     modified: float
     """Seconds since the epoch, by the store's clock."""
+
+
+Children: TypeAlias = tuple[list[str], list[Entry]]
+"""Names of folders, and files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What `take` read, and under which name it is now."""
+
+    digest: str
+    """SHA-256 of the bytes that were read, as hex."""
+    size: int
+    stamp: str
+    """The source's stamp of exactly the version that was read."""
+    path: str | None
+    """Where the content is now; None if the caller did not want it stored."""
+    existed: bool
+    """A file of this name was there before: it was refreshed, not written."""
 
 
 class Store(Protocol):
@@ -35,12 +62,26 @@ class Store(Protocol):
         """The root as a person would write it: `/data/ck`, `s3://bucket/prefix`."""
         ...
 
-    def list(self, prefix: str = "") -> Iterator[Entry]:
-        """Every file below the folder `prefix`, in path order; nothing if there is no such folder."""
+    @property
+    def hadoop_uri(self) -> str:
+        """The root as Hadoop and Spark write it: `file:/data/ck`, `s3a://bucket/prefix`."""
         ...
 
-    def children(self, prefix: str = "") -> tuple[list[str], list[Entry]]:
-        """Names of folders, and files, directly in `prefix`; two empty lists if it does not exist."""
+    @property
+    def parallelism(self) -> int:
+        """How many threads it pays to use at once."""
+        ...
+
+    def child(self, prefix: str) -> "Store":
+        """The same store rooted at the folder `prefix`; itself if that is empty."""
+        ...
+
+    def list(self, prefix: str = "") -> Iterator[Entry]:
+        """Every file below the folder `prefix`, in path order; maybe none."""
+        ...
+
+    def children(self, prefix: str = "") -> Children:
+        """Names of folders, and files, directly in `prefix`; maybe none."""
         ...
 
     def stat(self, path: str) -> Entry:
@@ -51,22 +92,78 @@ class Store(Protocol):
         """The whole content, or NotFoundError, or TooLargeError above `limit` bytes."""
         ...
 
+    def read_stamped(self, path: str, *, limit: int = SMALL_FILE) -> tuple[bytes, str]:
+        """The content, and the stamp of exactly the version it belongs to; errors as for `read`."""
+        ...
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """These bytes of the file; fewer if it ends before."""
+        ...
+
     def open(self, path: str) -> AbstractContextManager[BinaryIO]:
         """A stream over the content; NotFoundError at the latest on entering."""
         ...
 
+    def open_stamped(self, path: str) -> AbstractContextManager[tuple[BinaryIO, Entry]]:
+        """A stream, and the entry of exactly the version that it reads."""
+        ...
+
     def create(self, path: str, data: bytes) -> None:
-        """Write a new file, atomically: it appears whole or not at all; AlreadyExistsError if taken."""
+        """Write a new file, durably, whole or not at all; AlreadyExistsError if taken."""
         ...
 
     def replace(self, path: str, data: bytes, *, stamp: str) -> None:
-        """Write over the version that has this stamp, atomically; ChangedError if it is another one."""
+        """Write over the version that has this stamp, durably, else ChangedError."""
         ...
 
     def put(self, path: str, chunks: Iterable[bytes]) -> int:
         """Write a file from a stream, atomically, over whatever is there; the number of bytes."""
         ...
 
+    def take(self, source: "Store", path: str, *, name: Callable[[str], str | None]) -> Taken:
+        """Copy a file of another store in, under the name that `name` makes of its SHA-256.
+
+        A name that exists is refreshed as by `touch`; for None the content is only hashed. The
+        server copies by itself, or the file system shares blocks, where source and target allow
+        it.
+        """
+        ...
+
+    def copy(self, path: str, source: "Store", source_path: str, *, digest: str, size: int) -> None:
+        """Put another store's file here, over whatever is there.
+
+        ChangedError if the bytes that came through do not have this digest; where the server
+        copies or the file system shares blocks, none come through and the source is trusted.
+        """
+        ...
+
+    def touch(self, path: str) -> bool:
+        """Set the file's modification time to now; whether it exists."""
+        ...
+
     def delete(self, path: str) -> None:
         """Remove the file; nothing happens if there is none."""
         ...
+
+    def sync(self) -> None:
+        """Make every `put`, `take` and `copy` before this call survive a power failure."""
+        ...
+
+    def abandoned(self) -> Iterator[Entry]:
+        """What killed writers left behind; no listing shows it. Young ones may be in use."""
+        ...
+
+    def discard(self, entry: Entry) -> None:
+        """Remove something that `abandoned` showed; nothing happens if it is gone."""
+        ...
+
+
+def check_path(path: str) -> str:
+    """The path itself if it is a proper relative one, else BadLocationError."""
+    parts = path.split("/")
+    if any(part in ("", ".", "..") for part in parts) or "\0" in path or len(path) > _LONGEST_PATH:
+        raise BadLocationError(
+            f"{path[:200]!r} is not a path inside a store: it must be relative, without empty, "
+            f"'.' or '..' parts or NUL bytes, and at most {_LONGEST_PATH} characters long."
+        )
+    return path

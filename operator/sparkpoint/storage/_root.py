@@ -1,0 +1,166 @@
+"""How paths become files below one root, and how a file comes into being there.
+
+Nothing outside the root is reached: paths are checked, and a symbolic link that leads out is
+refused.
+"""
+# This runs once per file of a checkpoint, and pathlib takes several times longer.
+# ruff: noqa: PTH103, PTH105, PTH106, PTH108, PTH112, PTH114, PTH116, PTH120
+
+import contextlib
+import fcntl
+import os
+import stat as mode
+import uuid
+from collections.abc import Callable, Iterator
+
+from sparkpoint.storage._linux import UNSUPPORTED, rename_noreplace
+from sparkpoint.storage.errors import BadLocationError, NotFoundError, UnsupportedError
+from sparkpoint.storage.interface import check_path
+
+__all__ = ["TEMPORARY", "Root"]
+
+TEMPORARY = ".sparkpoint-tmp"
+"""Where unfinished files are, seen from the root; no listing shows it."""
+
+_ATTEMPTS = 5
+"""How often a folder is made again that somebody else removes because it was empty."""
+
+
+class Root:
+    """A directory that nothing leaves."""
+
+    def __init__(self, path: str) -> None:
+        # The root may itself be reached through links: what matters is that nothing leaves it.
+        self.path = os.path.realpath(path)
+        self._inside: set[str] = set()
+
+    def locate(self, path: str) -> str:
+        """The absolute path of a file that need not exist."""
+        check_path(path)
+        if path == TEMPORARY or path.startswith(f"{TEMPORARY}/"):
+            raise BadLocationError(f"{path!r} is where {self.path} keeps unfinished files.")
+        target = f"{self.path}/{path}"
+        folder = os.path.dirname(target)
+        if folder not in self._inside:
+            self.check_inside(folder)
+            if os.path.isdir(folder):
+                self._inside.add(folder)
+        return target
+
+    def check_inside(self, target: str) -> None:
+        """BadLocationError if a link leads out of the root."""
+        real = os.path.realpath(target)
+        if real != self.path and not real.startswith(f"{self.path.rstrip('/')}/"):
+            raise BadLocationError(
+                f"{target} leads out of {self.path} through a symbolic link. Remove the link."
+            )
+
+    def stat(self, path: str) -> os.stat_result:
+        """The status of a regular file, through links that stay inside."""
+        target = self.locate(path)
+        info = os.lstat(target)
+        if mode.S_ISLNK(info.st_mode):
+            self.check_inside(target)
+            info = os.stat(target)
+        if not mode.S_ISREG(info.st_mode):
+            raise NotFoundError(f"{target} is not a file.")
+        return info
+
+    @contextlib.contextmanager
+    def reading(self, path: str) -> Iterator[int]:
+        """A descriptor of a regular file."""
+        target = self.locate(path)
+        if os.path.islink(target):
+            self.check_inside(target)
+            target = os.path.realpath(target)
+        # Without O_NONBLOCK, a named pipe left in the directory would hold us for ever.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        descriptor = os.open(target, flags)
+        try:
+            if not mode.S_ISREG(os.fstat(descriptor).st_mode):
+                raise NotFoundError(f"{target} is not a file.")
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    @contextlib.contextmanager
+    def temporary(self) -> Iterator[tuple[str, int]]:
+        """A fresh file to write to; it is gone afterwards unless it was renamed."""
+        temporary = f"{self.path}/{TEMPORARY}/{uuid.uuid4().hex}"
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        try:
+            descriptor = os.open(temporary, flags, 0o644)
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(temporary), exist_ok=True)
+            descriptor = os.open(temporary, flags, 0o644)
+        try:
+            yield temporary, descriptor
+        finally:
+            os.close(descriptor)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+
+    def move(self, temporary: str, path: str) -> None:
+        """Put a finished file in its place, over whatever is there."""
+        target = self.locate(path)
+        _settle(target, lambda: os.replace(temporary, target))
+
+    def link(self, temporary: str, path: str) -> None:
+        """Put a finished file in its place; FileExistsError if that is taken."""
+        target = self.locate(path)
+        _settle(target, lambda: _link(temporary, target))
+
+    def flush_folder(self, path: str) -> None:
+        """Make the names in a file's folder durable."""
+        descriptor = os.open(os.path.dirname(self.locate(path)), os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def remove(self, path: str) -> None:
+        """Unlink, and remove the folders that this leaves empty."""
+        target = self.locate(path)
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            os.unlink(target)
+        folder = os.path.dirname(target)
+        with contextlib.suppress(OSError):  # not empty, or somebody else was faster: both are fine
+            while len(folder) > len(self.path):
+                os.rmdir(folder)
+                self._inside.discard(folder)
+                folder = os.path.dirname(folder)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Exclude every other process on this file system that does the same."""
+        lock = f"{self.path}/{TEMPORARY}/lock"
+        os.makedirs(os.path.dirname(lock), exist_ok=True)
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+
+def _settle(target: str, action: Callable[[], None]) -> None:
+    """Do it, making the folder if it is not there or was just removed as empty."""
+    for _ in range(_ATTEMPTS):
+        try:
+            return action()
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+    return action()
+
+
+def _link(temporary: str, target: str) -> None:
+    try:
+        os.link(temporary, target)
+    except OSError as error:
+        if error.errno not in UNSUPPORTED:
+            raise
+        if not rename_noreplace(temporary, target):
+            raise UnsupportedError(
+                f"The file system of {target} can neither link nor rename without replacing, so "
+                "two writers could overwrite each other. Use a POSIX file system or S3."
+            ) from error

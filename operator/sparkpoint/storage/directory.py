@@ -1,0 +1,284 @@
+"""A store in a directory: local disk, or a volume that several hosts mount.
+
+Files are written beside (`.sparkpoint-tmp/` in the root, shown by no listing) and then linked or
+renamed into place, so that a reader sees a whole file or none.
+
+Only `create` and `replace` flush by themselves: they are the commit points. Everything else is made
+durable by one `sync` before a commit point, because a flush per file would cost more than the copy.
+"""
+
+import contextlib
+import os
+import stat as mode
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from sparkpoint.storage._files import (
+    chunks_of,
+    copy_and_hash,
+    copy_hash_unless_reflinked,
+    write_all,
+    write_and_hash,
+)
+from sparkpoint.storage._linux import sync_file_system
+from sparkpoint.storage._posix import explained
+from sparkpoint.storage._root import TEMPORARY, Root
+from sparkpoint.storage.errors import (
+    AlreadyExistsError,
+    BadLocationError,
+    ChangedError,
+    NotFoundError,
+    TooLargeError,
+)
+from sparkpoint.storage.interface import SMALL_FILE, Children, Entry, Store, Taken
+
+__all__ = ["DirectoryStore"]
+
+
+class DirectoryStore:
+    """Files below one directory, which need not exist until something is written."""
+
+    def __init__(self, path: Path | str) -> None:
+        self._root = Root(str(path))
+
+    def __repr__(self) -> str:
+        return f"DirectoryStore({self._root.path!r})"
+
+    @property
+    def uri(self) -> str:
+        """The absolute path."""
+        return self._root.path
+
+    @property
+    def hadoop_uri(self) -> str:
+        """As Hadoop's local file system writes it: one slash, nothing escaped."""
+        return f"file:{self._root.path}"
+
+    @property
+    def parallelism(self) -> int:
+        """As many threads as cores, but at least two, so that reading and hashing overlap."""
+        return max(2, min(8, os.cpu_count() or 2))
+
+    def child(self, prefix: str) -> "DirectoryStore":
+        """The store of a sub-directory."""
+        if not prefix:
+            return self
+        target = self._root.locate(prefix)
+        self._root.check_inside(target)
+        return DirectoryStore(target)
+
+    def list(self, prefix: str = "") -> Iterator[Entry]:
+        """Every file below, in path order, except what is still being written."""
+        with explained(self.uri, prefix):
+            top = self._root.locate(prefix) if prefix else self._root.path
+            yield from self._walk(top, f"{prefix}/" if prefix else "")
+
+    def _walk(self, folder: str, prefix: str) -> Iterator[Entry]:
+        folders, files = self._scan(folder, prefix)
+        # A folder sorts as "name/", so that the walk comes in the order of whole paths.
+        found: list[tuple[str, Entry | None]] = [(f"{name}/", None) for name in folders]
+        found += [(entry.path[len(prefix) :], entry) for entry in files]
+        for name, entry in sorted(found, key=lambda pair: pair[0]):
+            if entry is not None:
+                yield entry
+            else:
+                yield from self._walk(f"{folder}/{name[:-1]}", f"{prefix}{name}")
+
+    def _scan(self, folder: str, prefix: str) -> Children:
+        folders: list[str] = []
+        files: list[Entry] = []
+        try:
+            with os.scandir(folder) as scan:
+                for each in scan:
+                    if each.is_dir(follow_symlinks=False):
+                        if f"{prefix}{each.name}" != TEMPORARY:
+                            folders.append(each.name)
+                    elif entry := self._entry_of(each, f"{prefix}{each.name}"):
+                        files.append(entry)
+        except (FileNotFoundError, NotADirectoryError):
+            return [], []
+        return folders, files
+
+    def _entry_of(self, found: "os.DirEntry[str]", path: str) -> Entry | None:
+        if found.is_symlink():
+            self._root.check_inside(found.path)
+        try:
+            info = found.stat()
+        except FileNotFoundError:
+            return None  # purged between listing and looking: as if it had never been listed
+        return _entry(path, info) if mode.S_ISREG(info.st_mode) else None
+
+    def children(self, prefix: str = "") -> Children:
+        """Sorted names of folders, and files sorted by path."""
+        with explained(self.uri, prefix):
+            top = self._root.locate(prefix) if prefix else self._root.path
+            folders, files = self._scan(top, f"{prefix}/" if prefix else "")
+            return sorted(folders), sorted(files, key=lambda entry: entry.path)
+
+    def stat(self, path: str) -> Entry:
+        """The entry of a regular file."""
+        with explained(self.uri, path):
+            return _entry(path, self._root.stat(path))
+
+    def read(self, path: str, *, limit: int = SMALL_FILE) -> bytes:
+        """The whole content."""
+        return self.read_stamped(path, limit=limit)[0]
+
+    def read_stamped(self, path: str, *, limit: int = SMALL_FILE) -> tuple[bytes, str]:
+        """The content; ChangedError if it was written to while we read."""
+        with explained(self.uri, path), self._root.reading(path) as descriptor:
+            size = os.fstat(descriptor).st_size
+            if size > limit:
+                raise TooLargeError(f"{self.uri}/{path} has {size} bytes, more than {limit}.")
+            data = os.read(descriptor, size + 1)
+            while len(data) < size and (more := os.read(descriptor, size + 1 - len(data))):
+                data += more
+            after = _entry(path, os.fstat(descriptor))
+        if len(data) != after.size:
+            raise ChangedError(f"{self.uri}/{path} changed while it was read.")
+        return data, after.stamp
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """A part of the content."""
+        with explained(self.uri, path), self._root.reading(path) as descriptor:
+            parts: list[bytes] = []
+            while length and (part := os.pread(descriptor, length, offset)):
+                parts.append(part)
+                offset, length = offset + len(part), length - len(part)
+            return b"".join(parts)
+
+    @contextlib.contextmanager
+    def open(self, path: str) -> Iterator[BinaryIO]:
+        """A buffered stream."""
+        with self.open_stamped(path) as (stream, _):
+            yield stream
+
+    @contextlib.contextmanager
+    def open_stamped(self, path: str) -> Iterator[tuple[BinaryIO, Entry]]:
+        """A buffered stream, and the entry of the file it reads."""
+        with contextlib.ExitStack() as stack:
+            # Only opening is explained: an error of the caller's own block is none of this file.
+            with explained(self.uri, path):
+                descriptor = stack.enter_context(self._root.reading(path))
+                entry = _entry(path, os.fstat(descriptor))
+            with os.fdopen(descriptor, "rb", closefd=False) as stream:
+                yield stream, entry
+
+    def create(self, path: str, data: bytes) -> None:
+        """Write, flush, then link into place: the kernel lets only one writer win."""
+        with explained(self.uri, path), self._root.temporary() as (temporary, descriptor):
+            write_all(descriptor, data)
+            os.fsync(descriptor)
+            try:
+                self._root.link(temporary, path)
+            except FileExistsError:
+                raise AlreadyExistsError(f"{self.uri}/{path} exists already.") from None
+            self._root.flush_folder(path)
+
+    def replace(self, path: str, data: bytes, *, stamp: str) -> None:
+        """Compare and rename under a lock that all processes on this file system share."""
+        with (
+            explained(self.uri, path),
+            self._root.locked(),
+            self._root.temporary() as (temporary, descriptor),
+        ):
+            if self._stamp(path) != stamp:
+                raise ChangedError(f"{self.uri}/{path} was changed by somebody else.")
+            write_all(descriptor, data)
+            os.fsync(descriptor)
+            self._root.move(temporary, path)
+            self._root.flush_folder(path)
+
+    def _stamp(self, path: str) -> str | None:
+        try:
+            return self.stat(path).stamp
+        except NotFoundError:
+            return None
+
+    def put(self, path: str, chunks: Iterable[bytes]) -> int:
+        """Write beside, then rename."""
+        with explained(self.uri, path), self._root.temporary() as (temporary, descriptor):
+            _, size = write_and_hash(descriptor, chunks)
+            self._root.move(temporary, path)
+            return size
+
+    def take(self, source: Store, path: str, *, name: Callable[[str], str | None]) -> Taken:
+        """Copy beside while hashing, then rename to the name that the digest gives."""
+        with explained(self.uri, path), self._root.temporary() as (temporary, descriptor):
+            digest, size, stamp = _fill(descriptor, source, path)
+            wanted = name(digest)
+            existed = wanted is not None and self.touch(wanted)
+            if wanted is not None and not existed:
+                self._root.move(temporary, wanted)
+            return Taken(digest, size, stamp, wanted, existed)
+
+    def copy(self, path: str, source: Store, source_path: str, *, digest: str, size: int) -> None:
+        """Copy beside, check, rename."""
+        with explained(self.uri, path), self._root.temporary() as (temporary, descriptor):
+            found: str | None
+            if isinstance(source, DirectoryStore):
+                with source._root.reading(source_path) as origin:
+                    found = copy_hash_unless_reflinked(origin, descriptor)
+            else:
+                found, _, _ = _fill(descriptor, source, source_path)
+            if found is not None and found != digest:
+                raise ChangedError(
+                    f"{source.uri}/{source_path} is damaged: its SHA-256 is {found}, not {digest}."
+                )
+            self._root.move(temporary, path)
+
+    def touch(self, path: str) -> bool:
+        """Refresh the modification time."""
+        try:
+            with explained(self.uri, path):
+                os.utime(self._root.locate(path), follow_symlinks=False)
+        except NotFoundError:
+            return False
+        return True
+
+    def delete(self, path: str) -> None:
+        """Unlink, and remove the folders that this leaves empty."""
+        with explained(self.uri, path):
+            self._root.remove(path)
+
+    def sync(self) -> None:
+        """Flush the file system that holds the root."""
+        with explained(self.uri), contextlib.suppress(FileNotFoundError):
+            descriptor = os.open(self._root.path, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                sync_file_system(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def abandoned(self) -> Iterator[Entry]:
+        """Temporary files, those of living writers included."""
+        with explained(self.uri):
+            yield from self._scan(f"{self._root.path}/{TEMPORARY}", f"{TEMPORARY}/")[1]
+
+    def discard(self, entry: Entry) -> None:
+        """Remove one temporary file."""
+        if not entry.path.startswith(f"{TEMPORARY}/"):
+            raise BadLocationError(f"{entry.path!r} is not a temporary file of {self.uri}.")
+        with explained(self.uri, entry.path), contextlib.suppress(FileNotFoundError):
+            Path(self._root.path, entry.path).unlink()
+
+
+def _entry(path: str, info: os.stat_result) -> Entry:
+    return Entry(path, info.st_size, f"{info.st_mtime_ns:x}-{info.st_ino:x}", info.st_mtime)
+
+
+def _fill(descriptor: int, source: Store, path: str) -> tuple[str, int, str]:
+    """Copy a file of any store; digest, size and the stamp of what was read."""
+    if isinstance(source, DirectoryStore):
+        with source._root.reading(path) as origin:
+            before = _entry(path, os.fstat(origin))
+            digest, size = copy_and_hash(origin, descriptor)
+            entry = _entry(path, os.fstat(origin))
+    else:
+        with source.open_stamped(path) as (stream, entry):
+            before = entry
+            digest, size = write_and_hash(descriptor, chunks_of(stream))
+    if before != entry or size != entry.size:
+        raise ChangedError(f"{source.uri}/{path} changed while it was read.")
+    return digest, size, entry.stamp
