@@ -91,7 +91,8 @@ def _add_held(operators: dict[int, OperatorFiles], path: str, size: int) -> None
             operator, partition = batch_number(op), batch_number(part)
             if operator is not None and partition is not None and operator in operators:
                 store, name = _split_store(rest)
-                _store(operators[operator], partition, store).held[name] = size
+                if not name.startswith(f"{_METADATA}/"):
+                    _store(operators[operator], partition, store).held[name] = size
 
 
 def _split_store(rest: list[str]) -> tuple[str, str]:
