@@ -1,0 +1,262 @@
+"""Capture: a consistent savepoint of a checkpoint, also of a running query.
+
+Nothing is paused or locked. Each query is planned at its last commit, copied soonest-purged first,
+and every file is compared with what the plan saw (size and stamp of exactly the version that was
+read). If Spark purged or rewrote one meanwhile, the query is planned anew at a newer batch, a
+bounded number of times; what was read already is not read again.
+
+The order of writes (objects, table, manifest) and the lease around them are what keeps the
+repository whole whenever we die: see docs/repository-format.md.
+"""
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from sparkpoint.checkpoint.overview import find_queries
+from sparkpoint.checkpoint.plan import DEFAULT_MAX_CHAIN
+from sparkpoint.savepoint import catalogue, publish
+from sparkpoint.savepoint.catalogue import Savepoint
+from sparkpoint.savepoint.describe import describe_query
+from sparkpoint.savepoint.errors import NameTakenError, NoQueryError, NoSuchSavepointError
+from sparkpoint.savepoint.leases import Lease, hold
+from sparkpoint.savepoint.lineage import Lineage, no_lineage, read_lineage
+from sparkpoint.savepoint.manifest import (
+    FORMAT,
+    FileSet,
+    Manifest,
+    Parent,
+    SinkInfo,
+    SourceInfo,
+    Timing,
+    canonical,
+    moment,
+)
+from sparkpoint.savepoint.names import check_name, manifest_path
+from sparkpoint.savepoint.objects import ObjectWriter
+from sparkpoint.savepoint.progress import Progress, Silent
+from sparkpoint.savepoint.table import FileRecord, encode_table
+from sparkpoint.savepoint.taking import QueryTaker, TakenQuery
+from sparkpoint.storage import Store
+from sparkpoint.storage.errors import NotFoundError
+
+__all__ = ["LATEST", "NONE", "CaptureRequest", "CaptureResult", "capture"]
+
+LATEST = "latest"
+NONE = "none"
+_TRIES = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureRequest:
+    """What to capture, and how to call it."""
+
+    namespace: str = "default"
+    job: str
+    name: str | None = None
+    """A name with the time in it is made if there is none."""
+    parent: str = LATEST
+    """`latest` of the same job, `none`, or a name or id."""
+    queries: tuple[str, ...] = ()
+    """Folders of queries below the checkpoint's root; all that are found if empty."""
+    batch: int | None = None
+    """The last committed one if None."""
+    tags: tuple[str, ...] = ()
+    revision: str | None = None
+    spark_version: str | None = None
+    epoch: str | None = None
+    trigger: str | None = None
+    sinks: Mapping[str, SinkInfo] = field(default_factory=dict)
+    tries: int = _TRIES
+    max_chain: int = DEFAULT_MAX_CHAIN
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureResult:
+    """A new savepoint, and what it took."""
+
+    savepoint: Savepoint
+    read_bytes: int
+    """What had to be read of the checkpoint; the rest was known from the parent."""
+
+    @property
+    def seconds(self) -> float:
+        """From the start of planning to just before the manifest appeared."""
+        return self.savepoint.manifest.timing.seconds
+
+
+def capture(
+    store: Store,
+    source: Store,
+    request: CaptureRequest,
+    *,
+    progress: Progress | None = None,
+    clock: Callable[[], float] = time.time,
+) -> CaptureResult:
+    """Make a savepoint of the checkpoint at `source`'s root."""
+    started, begun = clock(), time.monotonic()
+    request = _named(request, started)
+    path = manifest_path(request.namespace, request.job, request.name or "")
+    _check_free(store, path)
+    queries = _queries(source, request)
+    parent = _parent(store, request)
+    pins = [parent.manifest.files.table] if parent else []
+    with hold(store, f"capture {path}", pins=pins) as lease:
+        lineage = _verified_lineage(store, source, parent)
+        writer = ObjectWriter(store, lineage.locations)
+        taken = _take(source, queries, writer, lineage, request, progress or Silent(), lease)
+        records = [record for each in taken for record in each.records(writer)]
+        manifest = _manifest(
+            request,
+            parent=lineage.savepoint,
+            source=source,
+            taken=taken,
+            files=_store_table(writer, records),
+            timing=Timing(
+                started=moment(started),
+                seconds=round(time.monotonic() - begun, 3),
+                tries=sum(each.tries for each in taken),
+            ),
+        )
+        savepoint = publish.publish(
+            store, canonical(manifest), path=path, lease=lease, writer=writer, tags=request.tags
+        )
+    return CaptureResult(savepoint, sum(each.read_bytes for each in taken))
+
+
+def _named(request: CaptureRequest, started: float) -> CaptureRequest:
+    from dataclasses import replace
+
+    for part, what in ((request.namespace, "namespace"), (request.job, "job")):
+        check_name(part, what)
+    for tag in request.tags:
+        check_name(tag, "tag")
+    if request.name is not None:
+        check_name(request.name, "savepoint")
+        return request
+    stamp = moment(started).strftime("%Y%m%d-%H%M%S")
+    return replace(request, name=f"{stamp}-{uuid.uuid4().hex[:6]}")
+
+
+def _check_free(store: Store, path: str) -> None:
+    """Fail before the work, not after it; the create-only write of the manifest decides in the
+    end."""
+    try:
+        store.stat(path)
+    except NotFoundError:
+        return
+    raise NameTakenError(
+        f"{store.uri}/{path} exists already. Choose another name, or delete that savepoint.",
+        catalogue.read_savepoint(store, path),
+    )
+
+
+def _queries(source: Store, request: CaptureRequest) -> tuple[str, ...]:
+    found = find_queries(source)
+    if not found:
+        raise NoQueryError(
+            f"{source.uri} holds no checkpoint of a streaming query: neither offsets/ and metadata "
+            "there, nor folders with them one level below. Check the path."
+        )
+    unknown = sorted(set(request.queries) - set(found))
+    if unknown:
+        names = ", ".join(name or "(the root itself)" for name in found)
+        raise NoQueryError(f"{source.uri} has no query {unknown[0]!r}; it has {names}.")
+    return request.queries or tuple(found)
+
+
+def _parent(store: Store, request: CaptureRequest) -> Savepoint | None:
+    match request.parent:
+        case "none":
+            return None
+        case "latest":
+            return catalogue.newest(store, namespace=request.namespace, job=request.job)
+        case reference:
+            return catalogue.find(store, reference)
+
+
+def _verified_lineage(store: Store, source: Store, parent: Savepoint | None) -> Lineage:
+    """What the parent has, if it is still there now that the lease pins it."""
+    if parent is None:
+        return no_lineage()
+    try:
+        present = catalogue.read_savepoint(store, parent.path)
+    except NoSuchSavepointError:
+        return no_lineage()
+    return read_lineage(store, source, present) if present.id == parent.id else no_lineage()
+
+
+def _take(
+    source: Store,
+    queries: tuple[str, ...],
+    writer: ObjectWriter,
+    lineage: Lineage,
+    request: CaptureRequest,
+    progress: Progress,
+    lease: Lease,
+) -> list[TakenQuery]:
+    taken = []
+    for prefix in queries:
+        taker = QueryTaker(
+            source.child(prefix),
+            prefix=prefix,
+            writer=writer,
+            known=lineage.of_query(prefix),
+            progress=progress,
+            lease=lease,
+        )
+        taken.append(
+            taker.take(batch=request.batch, tries=request.tries, max_chain=request.max_chain)
+        )
+    writer.flush()
+    return taken
+
+
+def _store_table(writer: ObjectWriter, records: list[FileRecord]) -> FileSet:
+    data = encode_table(records)
+    table = writer.add_object(data)
+    return FileSet(
+        table=table,
+        table_bytes=len(data),
+        count=len(records),
+        bytes=sum(record.size for record in records),
+        new_bytes=writer.new_bytes,
+        new_objects=writer.new_objects,
+    )
+
+
+def _manifest(
+    request: CaptureRequest,
+    *,
+    parent: Savepoint | None,
+    source: Store,
+    taken: list[TakenQuery],
+    files: FileSet,
+    timing: Timing,
+) -> Manifest:
+    return Manifest(
+        format=FORMAT,
+        namespace=request.namespace,
+        job=request.job,
+        name=request.name or "",
+        created=timing.started,
+        parent=_parent_info(parent),
+        source=SourceInfo(uri=source.uri, epoch=request.epoch),
+        revision=request.revision,
+        spark_version=request.spark_version,
+        trigger=request.trigger,
+        queries=[
+            describe_query(each.plan, prefix=each.prefix, sink=request.sinks.get(each.prefix))
+            for each in taken
+        ],
+        files=files,
+        timing=timing,
+    )
+
+
+def _parent_info(parent: Savepoint | None) -> Parent | None:
+    if parent is None:
+        return None
+    manifest = parent.manifest
+    return Parent(id=parent.id, namespace=manifest.namespace, job=manifest.job, name=manifest.name)

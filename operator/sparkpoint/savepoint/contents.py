@@ -1,0 +1,129 @@
+"""What a restored checkpoint consists of: the savepoint's files, some left out, some rewritten.
+
+Pure but for reading the few small files that change: the query's id in a fork, schema paths in
+operator metadata, source logs that must be cut at the batch.
+"""
+
+import hashlib
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from sparkpoint.checkpoint.model import Role
+from sparkpoint.checkpoint.rewrite import (
+    is_operator_metadata_v2,
+    rewrite_operator,
+    rewrite_query_id,
+    split_compact,
+)
+from sparkpoint.savepoint.errors import DamagedError
+from sparkpoint.savepoint.manifest import Manifest, QueryInfo, SourceCut
+from sparkpoint.savepoint.table import FileRecord, Table
+from sparkpoint.storage.errors import BadLocationError
+from sparkpoint.storage.interface import check_path
+
+__all__ = ["Mode", "Piece", "new_query_ids", "pieces_of"]
+
+Read = Callable[[FileRecord], bytes]
+
+
+class Mode(Enum):
+    """What the restored query is to the one that was captured."""
+
+    RESUME = "resume"
+    """The same query goes on: same id, the batch in flight is replayed as it was."""
+    REWIND = "rewind"
+    """The same query goes back: same id, whatever was in flight is forgotten."""
+    FORK = "fork"
+    """Another query starts from the same state: new id, nothing in flight."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A file of the target: stored content, or bytes made for this target."""
+
+    path: str
+    size: int
+    digest: str
+    record: FileRecord | None
+    data: bytes | None
+
+
+def new_query_ids(manifest: Manifest, mode: Mode) -> dict[str, str]:
+    """Folder -> id of the query in the target."""
+    if mode is Mode.FORK:
+        return {query.prefix: str(uuid.uuid4()) for query in manifest.queries}
+    return {query.prefix: query.id for query in manifest.queries}
+
+
+def pieces_of(
+    manifest: Manifest,
+    table: Table,
+    *,
+    mode: Mode,
+    query_ids: Mapping[str, str],
+    root: str,
+    read: Read,
+) -> dict[str, Piece]:
+    """Path -> file of a target whose root is `root` in Hadoop's words."""
+    pieces: dict[str, Piece] = {}
+    for query in manifest.queries:
+        start = f"{query.prefix}/" if query.prefix else ""
+        records = {p[len(start) :]: r for p, r in table.files.items() if p.startswith(start)}
+        made = _made(query, records, mode=mode, root=_below(root, query.prefix), read=read)
+        if mode is Mode.FORK:
+            made["metadata"] = rewrite_query_id(
+                read(_required(records, "metadata")), query_ids[query.prefix]
+            )
+        dropped = {cut.path for cut in _cuts(query, mode)}
+        for path, record in records.items():
+            if _wanted(record, mode) and path not in made and path not in dropped:
+                full = start + path
+                pieces[full] = Piece(full, record.size, record.digest, record, None)
+        for path, data in made.items():
+            full = _checked(start + path)
+            pieces[full] = Piece(full, len(data), hashlib.sha256(data).hexdigest(), None, data)
+    return pieces
+
+
+def _below(root: str, prefix: str) -> str:
+    return f"{root}/{prefix}" if prefix else root
+
+
+def _wanted(record: FileRecord, mode: Mode) -> bool:
+    return mode is Mode.RESUME or record.role is not Role.PENDING
+
+
+def _cuts(query: QueryInfo, mode: Mode) -> list[SourceCut]:
+    # A replay of the batch in flight needs the newer entries, and Spark copes with them then: it
+    # always writes a source's log before the offsets.
+    return [] if mode is Mode.RESUME and query.pending else query.source_cuts
+
+
+def _made(
+    query: QueryInfo, records: Mapping[str, FileRecord], *, mode: Mode, root: str, read: Read
+) -> dict[str, bytes]:
+    made = {
+        path: rewrite_operator(read(record), path, root=root)
+        for path, record in records.items()
+        if is_operator_metadata_v2(path)
+    }
+    for cut in _cuts(query, mode):
+        data = read(_required(records, cut.path))
+        entries = split_compact(data, cut.path, last=cut.last, interval=cut.interval)
+        made |= {f"sources/{cut.source}/{name}": content for name, content in entries.items()}
+    return made
+
+
+def _required(records: Mapping[str, FileRecord], path: str) -> FileRecord:
+    if path not in records:
+        raise DamagedError(f"The savepoint has no {path}, so it cannot be restored.")
+    return records[path]
+
+
+def _checked(path: str) -> str:
+    try:
+        return check_path(path)
+    except BadLocationError as error:
+        raise DamagedError(f"The savepoint would restore a file outside: {error}") from error

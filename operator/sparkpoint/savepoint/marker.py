@@ -1,0 +1,55 @@
+"""The note that a restore leaves in its target: what it put there, and whether it got to the end.
+
+It lies in `.sparkpoint/`, which Spark does not look into. It is written first, in the state
+"filling", and last, in the state "complete": a half-filled target is never taken for a whole one.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from sparkpoint.savepoint.manifest import Count, Digest, Strict, Text, parse_document
+from sparkpoint.storage import Store
+from sparkpoint.storage.errors import NotFoundError
+
+__all__ = ["MARKER", "FileNote", "Marker", "read_marker"]
+
+MARKER = ".sparkpoint/restored.json"
+_LIMIT = 1024 * 1024 * 1024
+
+
+class FileNote(Strict):
+    """A file as the restore left it."""
+
+    size: Count
+    stamp: Text
+    digest: Digest
+
+
+class Marker(Strict):
+    """What is, or will be, in the target."""
+
+    format: Literal[1] = 1
+    state: Literal["filling", "complete"]
+    savepoint: Digest
+    mode: Literal["resume", "rewind", "fork"]
+    attempt: Text
+    """Tells one restore from the next, so that the slower of two notices."""
+    query_ids: dict[str, Text]
+    """Folder -> id that the query has here; a fork that is run again keeps its new id."""
+    files: Annotated[dict[str, FileNote], Field(max_length=10_000_000)]
+    """While filling: what is known to be whole already."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the restore got to the end."""
+        return self.state == "complete"
+
+
+def read_marker(store: Store) -> Marker | None:
+    """The note in this directory, if there is one."""
+    try:
+        data = store.read(MARKER, limit=_LIMIT)
+    except NotFoundError:
+        return None
+    return parse_document(Marker, data, f"{store.uri}/{MARKER}")

@@ -1,0 +1,185 @@
+"""Content in the repository: whole objects for large files, packs for small ones.
+
+An object is named by the SHA-256 of its bytes. Small files are put together into packs, objects
+like any other, so that twenty thousand of them cost a handful of writes. Nothing is kept whole in
+memory but the pack that is being filled.
+"""
+
+import hashlib
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from sparkpoint.savepoint.errors import DamagedError
+from sparkpoint.savepoint.names import object_path
+from sparkpoint.savepoint.table import FileRecord
+from sparkpoint.storage import Store
+from sparkpoint.storage._files import chunks_of
+from sparkpoint.storage.errors import NotFoundError
+
+__all__ = [
+    "PACK_SIZE",
+    "SMALL",
+    "Content",
+    "Location",
+    "ObjectWriter",
+    "read_record",
+    "stored_size",
+]
+
+SMALL = 256 * 1024
+"""Files below this go into packs."""
+PACK_SIZE = 16 * 1024 * 1024
+"""A pack is closed when it reaches this; a dead file inside wastes at most so much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where content is: an object, and the place inside of it."""
+
+    object: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a file was found to hold."""
+
+    digest: str
+    size: int
+    stamp: str
+
+
+@dataclass(slots=True)
+class _Pack:
+    parts: list[bytes] = field(default_factory=list)
+    offsets: dict[str, int] = field(default_factory=dict)
+    size: int = 0
+
+
+class ObjectWriter:
+    """Stores content once; `known` is content that is safe to rely on without looking.
+
+    What is not known is written even if an object of its name exists, because that object may be
+    about to be collected; such names are remembered in `refreshed` (docs/repository-format.md).
+    """
+
+    def __init__(self, store: Store, known: Mapping[str, Location]) -> None:
+        self._store = store
+        self._located = dict(known)
+        self._waiting: set[str] = set()
+        self._pack = _Pack()
+        self._lock = threading.Lock()
+        self.refreshed: set[str] = set()
+        self.new_bytes = 0
+        self.new_objects = 0
+
+    def take(self, source: Store, path: str) -> Content:
+        """Store a file of another store as an object."""
+        taken = self._store.take(source, path, name=self._wanted)
+        if taken.path is not None:
+            with self._lock:
+                self._located.setdefault(taken.digest, Location(taken.digest, 0))
+                self._count(taken.digest, taken.size, existed=taken.existed)
+        return Content(taken.digest, taken.size, taken.stamp)
+
+    def _wanted(self, digest: str) -> str | None:
+        with self._lock:
+            return None if digest in self._located else object_path(digest)
+
+    def add(self, data: bytes) -> str:
+        """Put the content of a small file into a pack; its digest."""
+        digest = hashlib.sha256(data).hexdigest()
+        full: _Pack | None = None
+        with self._lock:
+            if digest in self._located or digest in self._waiting:
+                return digest
+            self._waiting.add(digest)
+            self._pack.offsets[digest] = self._pack.size
+            self._pack.parts.append(data)
+            self._pack.size += len(data)
+            if self._pack.size >= PACK_SIZE:
+                full, self._pack = self._pack, _Pack()
+        if full is not None:
+            self._seal(full)
+        return digest
+
+    def add_object(self, data: bytes) -> str:
+        """Store bytes as an object of their own; the digest."""
+        digest = hashlib.sha256(data).hexdigest()
+        path = object_path(digest)
+        existed = _exists(self._store, path)
+        self._store.put(path, [data])
+        with self._lock:
+            self._located[digest] = Location(digest, 0)
+            self._count(digest, len(data), existed=existed)
+        return digest
+
+    def _seal(self, pack: _Pack) -> None:
+        if not pack.parts:
+            return
+        name = self.add_object(b"".join(pack.parts))
+        with self._lock:
+            for digest, offset in pack.offsets.items():
+                self._located[digest] = Location(name, offset)
+                self._waiting.discard(digest)
+
+    def _count(self, digest: str, size: int, *, existed: bool) -> None:
+        if existed:
+            self.refreshed.add(digest)
+        else:
+            self.new_bytes += size
+            self.new_objects += 1
+
+    def flush(self) -> None:
+        """Write the pack that is not full; afterwards every digest has a location."""
+        with self._lock:
+            rest, self._pack = self._pack, _Pack()
+        self._seal(rest)
+
+    def locate(self, digest: str) -> Location:
+        """Where the content is; only after `flush`."""
+        return self._located[digest]
+
+
+def _exists(store: Store, path: str) -> bool:
+    try:
+        store.stat(path)
+    except NotFoundError:
+        return False
+    return True
+
+
+def read_record(store: Store, record: FileRecord) -> bytes:
+    """The content of a small file, checked."""
+    path = object_path(record.object)
+    try:
+        data = store.read_range(path, record.offset, record.size)
+    except NotFoundError as error:
+        raise DamagedError(_missing(store, record)) from error
+    if hashlib.sha256(data).hexdigest() != record.digest:
+        raise DamagedError(
+            f"{store.uri}/{path} is damaged: {record.path} in it does not have the SHA-256 "
+            f"{record.digest}. Restore the object from a copy of the repository."
+        )
+    return data
+
+
+def _missing(store: Store, record: FileRecord) -> str:
+    return (
+        f"{store.uri}/{object_path(record.object)} is missing, which holds {record.path}. "
+        "Restore the object from a copy of the repository, or use another savepoint."
+    )
+
+
+def stored_size(record: FileRecord) -> int | None:
+    """The size of the record's object, if that is the file itself."""
+    return record.size if record.object == record.digest else None
+
+
+@contextmanager
+def open_pack(store: Store, digest: str) -> Iterator[Iterator[bytes]]:
+    """The bytes of an object as a stream of pieces."""
+    with store.open(object_path(digest)) as stream:
+        yield chunks_of(stream)

@@ -1,0 +1,120 @@
+"""The repository as one thing: what the command line, the operator and the agent talk to.
+
+Everything here delegates; each operation is a module of its own.
+"""
+
+import contextlib
+import uuid
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from pydantic import StringConstraints
+
+from sparkpoint.savepoint import catalogue
+from sparkpoint.savepoint.capture import CaptureRequest, CaptureResult, capture
+from sparkpoint.savepoint.catalogue import Catalogue, Savepoint
+from sparkpoint.savepoint.errors import NotARepositoryError
+from sparkpoint.savepoint.manifest import FORMAT, Strict, canonical, parse_document
+from sparkpoint.savepoint.materialize import MaterializeRequest, MaterializeResult, materialize
+from sparkpoint.savepoint.names import REPOSITORY
+from sparkpoint.savepoint.progress import Progress
+from sparkpoint.savepoint.table import Table
+from sparkpoint.storage import Store
+from sparkpoint.storage.errors import AlreadyExistsError, NotFoundError
+
+__all__ = ["Repository"]
+
+
+class _Identity(Strict):
+    format: Literal[1]
+    id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+
+
+class Repository:
+    """Savepoints in a store. Many processes may use one at the same time."""
+
+    def __init__(self, store: Store, identity: str) -> None:
+        self.store = store
+        self.id = identity
+
+    @classmethod
+    def open(cls, store: Store) -> "Repository":
+        """Open what `init` made."""
+        where = f"{store.uri}/{REPOSITORY}"
+        try:
+            data = store.read(REPOSITORY, limit=65536)
+        except NotFoundError as error:
+            raise NotARepositoryError(
+                f"{store.uri} is not a savepoint repository: it has no {REPOSITORY}. Check the "
+                "location; the first `savepoint create` makes a repository."
+            ) from error
+        return cls(store, parse_document(_Identity, data, where).id)
+
+    @classmethod
+    def init(cls, store: Store) -> "Repository":
+        """Make a repository, or open the one that is there."""
+        document = canonical(_Identity(format=FORMAT, id=uuid.uuid4().hex))
+        try:
+            return cls.open(store)
+        except NotARepositoryError:
+            cls._check_empty(store)
+        # If somebody else makes one at the same time, theirs is as good.
+        with contextlib.suppress(AlreadyExistsError):
+            store.create(REPOSITORY, document)
+        return cls.open(store)
+
+    @staticmethod
+    def _check_empty(store: Store) -> None:
+        folders, files = store.children()
+        # A fresh volume has lost+found.
+        names = [*folders, *(entry.path for entry in files)]
+        if others := [name for name in names if name != "lost+found"]:
+            first = others[0]
+            raise NotARepositoryError(
+                f"{store.uri} is not empty (it has {first!r}) and no repository. Choose an empty "
+                "place for a new one."
+            )
+
+    def capture(
+        self, source: Store, request: CaptureRequest, *, progress: Progress | None = None
+    ) -> CaptureResult:
+        """Make a savepoint of a checkpoint, of a running query too."""
+        return capture(self.store, source, request, progress=progress)
+
+    def materialize(
+        self,
+        savepoint: Savepoint,
+        target: Store,
+        request: MaterializeRequest | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> MaterializeResult:
+        """Restore a savepoint into a place from which Spark can start."""
+        request = request or MaterializeRequest()
+        return materialize(self.store, savepoint, target, request, progress=progress)
+
+    def list(self, *, namespace: str | None = None, job: str | None = None) -> Catalogue:
+        """All savepoints, oldest first, and what could not be read."""
+        return catalogue.read_all(self.store, namespace=namespace, job=job)
+
+    def find(
+        self, reference: str, *, namespace: str | None = None, job: str | None = None
+    ) -> Savepoint:
+        """One savepoint by name, `job/name`, `namespace/job/name`, id, or start of an id."""
+        return catalogue.find(self.store, reference, namespace=namespace, job=job)
+
+    def newest(self, *, namespace: str, job: str) -> Savepoint | None:
+        """The savepoint of a job that was published last."""
+        return catalogue.newest(self.store, namespace=namespace, job=job)
+
+    def files(self, savepoint: Savepoint) -> Table:
+        """The table of a savepoint's files."""
+        return catalogue.read_table(self.store, savepoint)
+
+    def tag(self, savepoint: Savepoint, tags: Iterable[str]) -> None:
+        """Give it tags; its id does not change."""
+        catalogue.add_tags(self.store, savepoint.id, tags)
+
+    def untag(self, savepoint: Savepoint, tags: Iterable[str]) -> None:
+        """Take tags away."""
+        catalogue.remove_tags(self.store, savepoint.id, tags)

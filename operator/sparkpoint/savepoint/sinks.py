@@ -1,0 +1,114 @@
+"""Sinks that remember batches: what a restore must check, and may do, so that none is skipped.
+
+A file sink skips every batch up to the newest in its `_spark_metadata`, before running it: output
+*and* state are then lost without a word. Delta and Iceberg tables do likewise by query id and
+batch.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from sparkpoint.checkpoint.sink import SINK_LOG, read_sink_log, seed_sink
+from sparkpoint.savepoint.contents import Mode
+from sparkpoint.savepoint.errors import SinkConflictError
+from sparkpoint.savepoint.manifest import Manifest, QueryInfo
+from sparkpoint.storage import Store
+from sparkpoint.storage.errors import AlreadyExistsError
+
+__all__ = ["SinkAction", "SinkPolicy", "apply_sink", "plan_sinks"]
+
+
+class SinkPolicy(Enum):
+    """What to do when the sink and the savepoint do not fit."""
+
+    REFUSE = "refuse"
+    TRUNCATE = "truncate"
+    """Cut the file sink's log at the batch; files of later batches stay, unseen by Spark."""
+    SEED = "seed"
+    """Write an empty log up to the batch into a new sink, so that Spark can read it."""
+    IGNORE = "ignore"
+    """The caller takes care: rolled the table back, say, or wants duplicates."""
+
+
+@dataclass(frozen=True, slots=True)
+class SinkAction:
+    """What will be done to one file sink's log; paths are relative to the sink."""
+
+    query: str
+    uri: str
+    delete: tuple[str, ...] = ()
+    create: tuple[tuple[str, bytes], ...] = ()
+
+
+_DEDUPING = {"delta", "iceberg"}
+
+
+def plan_sinks(
+    manifest: Manifest, sinks: Mapping[str, Store], *, mode: Mode, policy: SinkPolicy
+) -> list[SinkAction]:
+    """Look at every query's sink; SinkConflictError if it would skip batches unasked."""
+    if policy is SinkPolicy.IGNORE:
+        return []
+    actions = []
+    for query in manifest.queries:
+        _check_kind(query, mode)
+        store = sinks.get(query.prefix)
+        if store is not None and (action := _plan(query, store, mode=mode, policy=policy)):
+            actions.append(action)
+    return actions
+
+
+def _check_kind(query: QueryInfo, mode: Mode) -> None:
+    if mode is Mode.REWIND and query.sink is not None and query.sink.kind in _DEDUPING:
+        raise SinkConflictError(
+            f"The sink of query {query.prefix or query.id} is a {query.sink.kind} table, which "
+            f"skips batches it has seen: its output after batch {query.batch} would be lost. "
+            "Roll the table back and say --sink-policy ignore, or restore with --mode fork."
+        )
+
+
+def _plan(query: QueryInfo, store: Store, *, mode: Mode, policy: SinkPolicy) -> SinkAction | None:
+    names = [entry.path.rsplit("/", 1)[-1] for entry in store.children(SINK_LOG)[1]]
+    log = read_sink_log(names)
+    # The batch in flight may have reached the sink; resuming replays the very same rows.
+    allowed = query.batch + (1 if mode is Mode.RESUME and query.pending else 0)
+    if log.latest is None:
+        return _plan_empty(query, store, mode=mode, policy=policy)
+    if log.latest <= allowed:
+        return None
+    if policy is not SinkPolicy.TRUNCATE:
+        raise SinkConflictError(
+            f"{store.uri} has output up to batch {log.latest}, the savepoint ends at batch "
+            f"{query.batch}: Spark would skip the batches between, and lose their state too. Say "
+            "--sink-policy truncate to forget that output, or restore to another sink."
+        )
+    rewind = log.rewind(allowed)
+    return SinkAction(query.prefix, store.uri, tuple(f"{SINK_LOG}/{n}" for n in rewind.delete))
+
+
+def _plan_empty(
+    query: QueryInfo, store: Store, *, mode: Mode, policy: SinkPolicy
+) -> SinkAction | None:
+    if policy is SinkPolicy.SEED:
+        seeds = seed_sink(query.batch).items()
+        created = tuple((f"{SINK_LOG}/{name}", data) for name, data in seeds)
+        return SinkAction(query.prefix, store.uri, create=created)
+    if mode is not Mode.FORK:
+        return None
+    raise SinkConflictError(
+        f"{store.uri} is new, but the query goes on at batch {query.batch + 1}: what it writes "
+        "could not be read by Spark, as the log would lack its beginning. Say --sink-policy seed to put "
+        "an empty beginning there, or ignore."
+    )
+
+
+def apply_sink(action: SinkAction, store: Store) -> None:
+    """Do it; doing it again does nothing more."""
+    for path in action.delete:
+        store.delete(path)
+    for path, data in action.create:
+        try:
+            store.create(path, data)
+        except AlreadyExistsError:
+            continue

@@ -1,0 +1,139 @@
+"""The table of a savepoint's files: which, how large, with which content, and where that is stored.
+
+Compressed JSON, an object like any other. Only whoever needs the files reads it: a capture for its
+parent, a restore, a verification, a collection.
+"""
+
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from sparkpoint.checkpoint.model import Role
+from sparkpoint.savepoint.errors import DamagedError
+from sparkpoint.savepoint.manifest import Count, Digest, Strict, parse_document
+from sparkpoint.storage.errors import BadLocationError
+from sparkpoint.storage.interface import check_path
+
+__all__ = ["FileRecord", "Table", "decode_table", "encode_table"]
+
+_LIMIT = 1024 * 1024 * 1024
+"""Of the text after decompression: some five million files. A bomb stops here."""
+_LEVEL = 3
+_HEADER = b"SPT1"
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """One file of a savepoint."""
+
+    path: str
+    size: int
+    digest: str
+    object: str
+    """The object that holds the bytes: the file's own digest, or that of a pack."""
+    offset: int
+    """Where in a pack; 0 for a file that is an object by itself."""
+    role: Role
+    stamp: str
+    """The source's stamp when it was read; empty if it came from the parent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The files of a savepoint by path."""
+
+    files: Mapping[str, FileRecord]
+
+    @property
+    def objects(self) -> frozenset[str]:
+        """Every object that is needed."""
+        return frozenset(record.object for record in self.files.values())
+
+
+class _Row(Strict):
+    path: Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+    size: Count
+    digest: Digest
+    object: Digest | None = None
+    offset: Count = 0
+    role: Literal["metadata", "offsets", "commits", "pending", "source", "operator", "state"]
+    stamp: Annotated[str, StringConstraints(max_length=1024)] = ""
+
+
+class _Document(Strict):
+    format: Literal[1]
+    files: Annotated[list[_Row], Field(max_length=10_000_000)]
+
+
+def encode_table(records: Iterable[FileRecord]) -> bytes:
+    """The bytes of the object."""
+    rows = [_row(record) for record in sorted(records, key=lambda record: record.path)]
+    content = {"files": rows, "format": 1}
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return _HEADER + zlib.compress(text.encode(), _LEVEL)
+
+
+def _row(record: FileRecord) -> dict[str, str | int]:
+    row: dict[str, str | int] = {
+        "path": record.path,
+        "size": record.size,
+        "digest": record.digest,
+        "role": record.role.value,
+    }
+    if record.object != record.digest:
+        row |= {"object": record.object, "offset": record.offset}
+    if record.stamp:
+        row["stamp"] = record.stamp
+    return row
+
+
+def decode_table(data: bytes, where: str) -> Table:
+    """The table in these bytes; DamagedError for anything that could do harm."""
+    if not data.startswith(_HEADER):
+        raise DamagedError(f"{where} is not a table of files.")
+    document = parse_document(_Document, _decompress(data[len(_HEADER) :], where), where)
+    files = {row.path: _record(row, where) for row in document.files}
+    if len(files) != len(document.files):
+        raise DamagedError(f"{where} lists a file twice.")
+    folders = {path[:end] for path in files for end in _slashes(path)}
+    if clash := folders & files.keys():
+        raise DamagedError(f"{where}: {min(clash)!r} is both a file and a folder.")
+    return Table(files)
+
+
+def _slashes(path: str) -> Iterable[int]:
+    return (index for index, character in enumerate(path) if character == "/")
+
+
+def _decompress(data: bytes, where: str) -> bytes:
+    stream = zlib.decompressobj()
+    try:
+        text = stream.decompress(data, _LIMIT)
+    except zlib.error as error:
+        raise DamagedError(f"{where} cannot be decompressed: {error}.") from error
+    if not stream.eof or stream.unused_data:
+        raise DamagedError(f"{where} is cut off, too long or followed by something else.")
+    return text
+
+
+def _record(row: _Row, where: str) -> FileRecord:
+    try:
+        check_path(row.path)
+    except BadLocationError as error:
+        raise DamagedError(f"{where}: {error}") from error
+    whole = row.object is None or row.object == row.digest
+    if whole and row.offset:
+        raise DamagedError(f"{where}: {row.path!r} starts inside of itself.")
+    return FileRecord(
+        path=row.path,
+        size=row.size,
+        digest=row.digest,
+        object=row.object or row.digest,
+        offset=row.offset,
+        role=Role(row.role),
+        stamp=row.stamp,
+    )

@@ -1,0 +1,182 @@
+"""Taking one query: plan, copy, compare, and plan anew if Spark was faster."""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+from sparkpoint.checkpoint.errors import IncompleteError
+from sparkpoint.checkpoint.model import BatchPlan, PlannedFile
+from sparkpoint.checkpoint.plan import plan_batch
+from sparkpoint.savepoint.errors import DamagedError, MovingTargetError
+from sparkpoint.savepoint.leases import Lease
+from sparkpoint.savepoint.lineage import Known
+from sparkpoint.savepoint.objects import SMALL, Content, ObjectWriter
+from sparkpoint.savepoint.progress import Amount, Progress
+from sparkpoint.savepoint.table import FileRecord
+from sparkpoint.storage import Store
+from sparkpoint.storage.errors import ChangedError, NotFoundError, TooLargeError
+
+__all__ = ["QueryTaker", "TakenQuery"]
+
+_GROUP = 16
+"""Small files that one thread takes in a row: a task costs more than a file."""
+
+
+class _VanishedError(Exception):
+    """A planned file is gone or is another one now."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakenQuery:
+    """A query whose files are all stored."""
+
+    prefix: str
+    plan: BatchPlan
+    contents: dict[str, Content]
+    tries: int
+    read_bytes: int
+
+    def records(self, writer: ObjectWriter) -> Iterator[FileRecord]:
+        """The rows of the table; only after the writer was flushed."""
+        start = f"{self.prefix}/" if self.prefix else ""
+        # A source's log entry may be planned twice, for the batch and for the pending one; the
+        # reversed order lets the first, stronger role win.
+        for file in {file.path: file for file in reversed(self.plan.files)}.values():
+            content = self.contents[file.path]
+            location = writer.locate(content.digest)
+            yield FileRecord(
+                path=start + file.path,
+                size=content.size,
+                digest=content.digest,
+                object=location.object,
+                offset=location.offset,
+                role=file.role,
+                stamp=content.stamp,
+            )
+
+
+class QueryTaker:
+    """Takes one query of a checkpoint into the repository."""
+
+    def __init__(
+        self,
+        source: Store,
+        *,
+        prefix: str,
+        writer: ObjectWriter,
+        known: Known,
+        progress: Progress,
+        lease: Lease,
+    ) -> None:
+        self._source = source
+        self._prefix = prefix
+        self._writer = writer
+        self._known = known
+        self._progress = progress
+        self._lease = lease
+        self._read: dict[tuple[str, int, str], Content] = {}
+        self._read_bytes = 0
+
+    def take(self, *, batch: int | None, tries: int, max_chain: int) -> TakenQuery:
+        """Everything that the batch needs; MovingTargetError if Spark wins every time."""
+        for number in range(1, tries + 1):
+            try:
+                plan = plan_batch(
+                    self._source,
+                    batch=batch,
+                    held=self._known.held(self._source),
+                    max_chain=max_chain,
+                )
+                contents = self._take_files(plan)
+            except (IncompleteError, _VanishedError) as error:
+                problem: Exception = error
+                continue
+            return TakenQuery(self._prefix, plan, contents, number, self._read_bytes)
+        raise MovingTargetError(
+            f"{self._source.uri} could not be captured in {tries} tries: {problem}. If the query "
+            "runs, raise spark.sql.streaming.minBatchesToRetain, or capture more often so that "
+            "less is copied each time; if it does not, the checkpoint is incomplete."
+        ) from problem
+
+    def _take_files(self, plan: BatchPlan) -> dict[str, Content]:
+        total = Amount(len(plan.files), sum(file.size for file in plan.files))
+        self._progress.start(f"batch {plan.batch}", total)
+        contents: dict[str, Content] = {}
+        rest: list[PlannedFile] = []
+        for file in plan.files:
+            content = self._without_reading(file)
+            if content is None:
+                rest.append(file)
+            else:
+                contents[file.path] = content
+        known = sum(content.size for content in contents.values())
+        self._progress.advance(Amount(len(contents), known))
+        contents |= self._read_files(rest)
+        return contents
+
+    def _without_reading(self, file: PlannedFile) -> Content | None:
+        if file.held:
+            record = self._known.records.get(file.path)
+            if record is None or record.size != file.size:
+                raise DamagedError(f"The parent savepoint does not hold {file.path}.")
+            return Content(record.digest, record.size, "")
+        if read := self._read.get((file.path, file.size, file.stamp)):
+            return read
+        digest = self._known.digest_of(file.path, size=file.size, stamp=file.stamp)
+        return Content(digest, file.size, file.stamp) if digest else None
+
+    def _read_files(self, files: list[PlannedFile]) -> dict[str, Content]:
+        contents: dict[str, Content] = {}
+        with ThreadPoolExecutor(self._source.parallelism, "capture") as pool:
+            futures = [pool.submit(self._take_group, group) for group in _groups(files)]
+            _, pending = wait(futures, return_when=FIRST_EXCEPTION)
+            for future in pending:
+                future.cancel()
+        # Whatever was read keeps its worth for the next try, so failures are raised last.
+        failed = [f.exception() for f in futures if not f.cancelled() and f.exception()]
+        for future in futures:
+            if not future.cancelled() and future.exception() is None:
+                contents |= future.result()
+        if failed and failed[0] is not None:
+            raise failed[0]
+        return contents
+
+    def _take_group(self, group: Sequence[PlannedFile]) -> dict[str, Content]:
+        self._lease.check()
+        contents = {file.path: self._take_file(file) for file in group}
+        size = sum(file.size for file in group)
+        self._read_bytes += size
+        self._progress.advance(Amount(len(group), size))
+        return contents
+
+    def _take_file(self, file: PlannedFile) -> Content:
+        try:
+            content = self._small(file) if file.size < SMALL else self._large(file)
+        except (NotFoundError, ChangedError, TooLargeError) as error:
+            raise _VanishedError(f"{file.path} was purged or rewritten meanwhile") from error
+        if (content.size, content.stamp) != (file.size, file.stamp):
+            raise _VanishedError(f"{file.path} was rewritten meanwhile")
+        self._read[file.path, file.size, file.stamp] = content
+        return content
+
+    def _small(self, file: PlannedFile) -> Content:
+        data, stamp = self._source.read_stamped(file.path, limit=SMALL)
+        return Content(self._writer.add(data), len(data), stamp)
+
+    def _large(self, file: PlannedFile) -> Content:
+        return self._writer.take(self._source, file.path)
+
+
+def _groups(files: Sequence[PlannedFile]) -> Iterator[Sequence[PlannedFile]]:
+    """Runs of small files, and large ones by themselves, in the order of the plan."""
+    group: list[PlannedFile] = []
+    for file in files:
+        if file.size < SMALL:
+            group.append(file)
+        if group and (file.size >= SMALL or len(group) == _GROUP):
+            yield group
+            group = []
+        if file.size >= SMALL:
+            yield [file]
+    if group:
+        yield group
