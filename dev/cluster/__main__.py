@@ -35,6 +35,8 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(run=run)
         command.add_argument("--name", default=os.environ.get("CLUSTER", "demo"))
         command.add_argument("--context", default=os.environ.get("CONTEXT") or None)
+        if name == "delete":
+            command.add_argument("--all", action="store_true", help="every local cluster")
         if name == "kubectl":
             command.add_argument("rest", nargs=argparse.REMAINDER)
     return parser
@@ -53,9 +55,10 @@ def _down(arguments: argparse.Namespace) -> None:
 
 
 def _delete(arguments: argparse.Namespace) -> None:
-    if found := layout.find_layout(arguments.name):
-        lifecycle.lower_cluster(found)
-        shutil.rmtree(found.folder)
+    for found in layout.all_layouts():
+        if arguments.all or found.name == arguments.name:
+            lifecycle.lower_cluster(found)
+            shutil.rmtree(found.folder)
 
 
 def _status(arguments: argparse.Namespace) -> None:

@@ -53,9 +53,8 @@ def memory_in_use(layout: Layout) -> int:
 def _groups(layout: Layout) -> list[Path]:
     if _is_version_2():
         return [_ROOT / layout.cgroup]
-    hierarchies = [h for h in sorted(_ROOT.iterdir()) if (h / "cgroup.procs").exists()]
-    # A unified hierarchy beside version 1 has no controllers; runc does not use it.
-    return [h / layout.cgroup for h in hierarchies if not (h / "cgroup.controllers").exists()]
+    # Including a unified hierarchy beside version 1, in which runc makes groups too.
+    return [h / layout.cgroup for h in sorted(_ROOT.iterdir()) if (h / "cgroup.procs").exists()]
 
 
 def _is_version_2() -> bool:

@@ -21,6 +21,8 @@ __all__ = ["component_states", "is_running", "start_node", "stop_node"]
 _CHECKOUT = Path(__file__).parent.parent.parent
 _START_TIMEOUT = 150.0
 _LOG_TAIL = 15
+# A node outlives whoever started it; a collected Popen object would complain of that.
+_STARTED: list[subprocess.Popen[bytes]] = []
 
 
 def start_node(layout: Layout) -> None:
@@ -44,6 +46,7 @@ def start_node(layout: Layout) -> None:
             stderr=log,
             start_new_session=True,
         )
+    _STARTED.append(process)
     (layout.folder / "node.pid").write_text(f"{process.pid} {_started(process.pid)}")
     _connect(layout, process)
     _await_components(layout, process)

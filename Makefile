@@ -1,0 +1,81 @@
+# The commands of this project. `make demo` and `make test` do their own set-up.
+.DEFAULT_GOAL := help
+.PHONY: help setup lock demo demo-down test test-fast lint format bench soak cluster-up cluster-down \
+        images clean clean-cache
+
+UV_VERSION := 0.13.7
+CACHE      := $(or $(SPARKPOINT_CACHE),$(HOME)/.cache/sparkpoint)
+UV         := $(CACHE)/tools/uv-$(UV_VERSION)/bin/uv
+VENV       := .venv
+PY         := $(VENV)/bin/python
+# A cluster's name, and the context of an existing cluster to use instead of a local one.
+CLUSTER    ?= demo
+CONTEXT    ?=
+SPARK_VERSION ?=
+export CLUSTER CONTEXT
+
+help: ## Show the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.ready ## Install what the lock file names into .venv
+
+$(UV):
+	@bash dev/require.sh
+	@echo "==> Installing uv $(UV_VERSION) (usually 5 s, once)"
+	@rm -rf $(CACHE)/tools/uv-$(UV_VERSION)
+	@python3 -m venv $(CACHE)/tools/uv-$(UV_VERSION)
+	@$(CACHE)/tools/uv-$(UV_VERSION)/bin/python -m pip install --quiet uv==$(UV_VERSION)
+
+$(VENV)/.ready: $(UV) pyproject.toml uv.lock
+	@bash dev/require.sh
+	@echo "==> Installing Python packages (usually 1 min at first, then seconds)"
+	@$(UV) sync --quiet --frozen --extra operator --extra spark
+	@touch $@
+
+lock: $(UV) ## Renew the lock file
+	$(UV) lock
+
+demo: setup ## Raise a cluster, run the example job in it, and show it
+	@$(PY) -m dev.demo up
+
+demo-down: setup ## Remove the example job; the cluster stays
+	@$(PY) -m dev.demo down
+
+lint: setup ## Format, lint, types, layers
+	@$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/mypy
+	@$(VENV)/bin/lint-imports
+
+format: setup ## Format and fix what can be fixed
+	@$(VENV)/bin/ruff format .
+	@$(VENV)/bin/ruff check --fix .
+
+test-fast: setup ## Unit tests only, under two minutes
+	@$(PY) -m pytest tests/unit -q
+
+test: lint ## Everything: unit tests, real Spark, real S3, real Kubernetes
+	@$(PY) -m dev.suites
+
+soak: setup ## The full counts of the crash and capture tests
+	@$(PY) -m pytest tests -q -m soak
+
+bench: setup ## Measure, and write docs/benchmarks.md
+	@$(PY) -m tests.bench
+
+cluster-up: setup ## Raise the local Kubernetes [CLUSTER=demo] [CONTEXT=name]
+	@$(PY) -m dev.cluster up
+
+cluster-down: setup ## End it [CLUSTER=demo]
+	@$(PY) -m dev.cluster down
+
+images: setup ## Build our images and load them [CLUSTER=demo] [SPARK_VERSION=4.2.1]
+	@$(PY) -m dev.image $(if $(SPARK_VERSION),--spark-version $(SPARK_VERSION))
+
+clean: ## End every local cluster and remove what was built in this checkout
+	@if [ -x $(PY) ]; then $(PY) -m dev.cluster delete --all; fi
+	@rm -rf $(VENV) .venv-airflow .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+clean-cache: clean ## Remove also the caches outside the checkout
+	@rm -rf $(CACHE)

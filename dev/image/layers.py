@@ -1,0 +1,189 @@
+"""The layers of our images, each built once per content and kept in the cache.
+
+From the one that changes least to the one that changes most: Debian with Java or without, Python
+packages from the lock file, jars, our own code.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from dev.cache import cached, digest_of, require_free_space
+from dev.cluster.programs import debian_tools, tool_environment
+from dev.console import Problem, step
+from dev.image.archive import Layer, folder_layer, write_layer
+from dev.jars import extra_jars
+
+__all__ = ["code_layer", "debian_layer", "file_layer", "jars_layer", "python_layer"]
+
+_CHECKOUT = Path(__file__).parent.parent.parent
+_SUITE = "bookworm"
+_MIRROR = "http://deb.debian.org/debian"
+_USER = "spark:x:185:185:Spark:/opt/spark:/usr/sbin/nologin\n"
+_LEFT_OUT = re.compile(
+    r"(var/cache/|var/lib/apt/lists/|var/log/|usr/share/(doc|man|locale|info|lintian)/|dev/|proc/|sys/"
+    r"|etc/(resolv\.conf|hostname)$).*"
+)
+_PYTHON_LEFT_OUT = re.compile(r"(.*/)?(tests?/|include/)|.*\.(pyx|pxd|h|hpp|a)$")
+
+
+def debian_layer(packages: Sequence[str]) -> Layer:
+    """A minimal Debian with these packages and our user, without caches and manuals."""
+    key = f"debian-{digest_of([*packages, _USER, _LEFT_OUT.pattern])}"
+
+    def build(folder: Path) -> None:
+        require_free_space(folder, gib=3, purpose="Building the base image")
+        root = folder / "root"
+        with step(f"Making the base image with {', '.join(packages)}", usually="1 to 2 min, once"):
+            _debootstrap(root, packages)
+        with (root / "etc/passwd").open("a") as passwd, (root / "etc/group").open("a") as group:
+            passwd.write(_USER)
+            group.write("spark:x:185:\n")
+        for path in ("opt/spark/conf", "opt/spark/work"):
+            (root / path).mkdir(parents=True)
+        folder_layer(folder / "layer.tar", root, leave_out=lambda n: bool(_LEFT_OUT.match(n)))
+        shutil.rmtree(root)
+
+    return _layer(key, build)
+
+
+def _debootstrap(root: Path, packages: Sequence[str]) -> None:
+    # debootstrap mounts /proc into the new root: in a mount namespace of its own no mount can stay.
+    done = subprocess.run(
+        [
+            *("unshare", "--mount", "--propagation", "private", "sh"),
+            str(debian_tools() / "usr/sbin/debootstrap"),
+            *("--variant=minbase", f"--include={','.join(packages)}", _SUITE, str(root), _MIRROR),
+        ],
+        env={
+            **tool_environment(),
+            "DEBOOTSTRAP_DIR": str(debian_tools() / "usr/share/debootstrap"),
+            # The unpacked tools' libraries are not those of the new root.
+            "LD_LIBRARY_PATH": "",
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise Problem(
+            f"debootstrap failed:\n{done.stdout[-1500:]}",
+            remedy="check that Debian's mirror is reachable, then run the same command again.",
+        )
+
+
+def python_layer(extra: str, *, overrides: Sequence[str] = ()) -> Layer:
+    """The locked packages of one extra, under /opt/python; `overrides` pins others instead."""
+    locked = _requirements(extra, overrides)
+    key = f"python-{extra}-{digest_of([locked, _PYTHON_LEFT_OUT.pattern])}"
+
+    def build(folder: Path) -> None:
+        packages = folder / "packages"
+        with step(f"Installing the Python packages of the {extra} image", usually="30 s, once"):
+            _install(locked, packages, folder)
+        folder_layer(
+            folder / "layer.tar",
+            packages,
+            prefix="opt/python/",
+            leave_out=lambda n: bool(_PYTHON_LEFT_OUT.match(n)),
+        )
+        shutil.rmtree(packages)
+
+    return _layer(key, build)
+
+
+def _requirements(extra: str, overrides: Sequence[str]) -> str:
+    exported = _uv(
+        "export", "--frozen", "--no-default-groups", "--no-emit-project", "--extra", extra
+    )
+    replaced = {override.split("==")[0] for override in overrides}
+    lines = [line for line in exported.splitlines() if line and line[0].isalpha()]
+    # Without hashes: an override has none, and pip wants all or nothing.
+    kept = [
+        line.removesuffix("\\").strip() for line in lines if line.split("==")[0] not in replaced
+    ]
+    return "\n".join([*kept, *overrides])
+
+
+def _install(requirements: str, target: Path, folder: Path) -> None:
+    listed = folder / "requirements.txt"
+    listed.write_text(requirements)
+    _uv("pip", "install", "--quiet", "--target", str(target), "--requirements", str(listed))
+    listed.unlink()
+    _compile(target)
+
+
+def _compile(folder: Path) -> None:
+    # By hash, not by time: times are set to zero in the layer, and pods cannot write caches.
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "compileall", "-q", "-j2"),
+            *("--invalidation-mode=unchecked-hash", str(folder)),
+        ],
+        stdout=subprocess.DEVNULL,
+        check=False,
+    )
+
+
+def _uv(*arguments: str) -> str:
+    done = subprocess.run(
+        [str(Path(sys.executable).parent / "uv"), *arguments],
+        cwd=_CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise Problem(
+            f"uv {arguments[0]} failed: {done.stderr.strip()[-1500:]}",
+            remedy="check that PyPI is reachable, then run the same command again.",
+        )
+    return done.stdout
+
+
+def jars_layer(spark_version: str) -> Layer:
+    """The jars beside Spark's own."""
+    jars = extra_jars(spark_version)
+    files = {f"opt/python/pyspark/jars/{jar.name}": jar for jar in jars}
+    key = f"jars-{digest_of([str(jar) for jar in jars])}"
+    return _layer(key, lambda folder: _write(folder, files))
+
+
+def file_layer(name: str, files: dict[str, Path]) -> Layer:
+    """A layer of single files, known by their digests."""
+    return _layer(f"{name}-{digest_of(files.values())}", lambda folder: _write(folder, files))
+
+
+def code_layer() -> Layer:
+    """Our package and the entrypoint: the layer that changes with every edit."""
+    package = _CHECKOUT / "operator" / "sparkpoint"
+    entrypoint = _CHECKOUT / "images" / "runtime" / "entrypoint.sh"
+    key = f"code-{digest_of([package, entrypoint])}"
+
+    def build(folder: Path) -> None:
+        copy = folder / "opt" / "python" / "sparkpoint"
+        shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(entrypoint, folder / "opt" / "entrypoint.sh")
+        _compile(copy)
+        files = sorted(p for p in (folder / "opt").rglob("*") if p.is_file())
+        _write(folder, {str(p.relative_to(folder)): p for p in files})
+        shutil.rmtree(folder / "opt")
+
+    return _layer(key, build)
+
+
+def _write(folder: Path, files: dict[str, Path]) -> None:
+    write_layer(folder / "layer.tar", files)
+
+
+def _layer(key: str, build: Callable[[Path], None]) -> Layer:
+    def build_with_digest(folder: Path) -> None:
+        build(folder)
+        (folder / "digest").write_text(Layer.of(folder / "layer.tar").digest)
+
+    folder = cached("layers", key, build_with_digest, keep=20)
+    return Layer(folder / "layer.tar", (folder / "digest").read_text())

@@ -1,0 +1,199 @@
+"""A Spark job as plain Kubernetes objects, for the demo and for the tests of the ground.
+
+The operator will make such pods from a StatefulSparkJob; this stays as its independent witness.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dev.image.build import DEFAULT_SPARK_VERSION
+
+__all__ = [
+    "EXAMPLE",
+    "SparkJob",
+    "job_objects",
+    "service_account_objects",
+    "toolbox",
+    "volume_claim",
+]
+
+EXAMPLE = Path(__file__).parent.parent / "examples" / "url-visits"
+RUNTIME_IMAGE = f"sparkpoint.dev/runtime:spark-{DEFAULT_SPARK_VERSION}"
+S3_CONF = {
+    "spark.hadoop.fs.s3a.endpoint": "http://s3:8333",
+    "spark.hadoop.fs.s3a.path.style.access": "true",
+    "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
+    "spark.hadoop.fs.s3a.aws.credentials.provider": (
+        "software.amazon.awssdk.auth.credentials.EnvironmentVariableCredentialsProvider"
+    ),
+    # Executors read the same keys from the same Secret as the driver.
+    "spark.kubernetes.executor.secretKeyRef.AWS_ACCESS_KEY_ID": "s3:AWS_ACCESS_KEY_ID",
+    "spark.kubernetes.executor.secretKeyRef.AWS_SECRET_ACCESS_KEY": "s3:AWS_SECRET_ACCESS_KEY",
+}
+"""What a job needs to reach the S3 server of `dev/s3/seaweedfs.yaml`."""
+
+Objects = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class SparkJob:
+    """What differs between jobs."""
+
+    name: str
+    arguments: Sequence[str]
+    claim: str
+    """The volume claim mounted at /data in the driver and in the executors."""
+    executors: int = 2
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+
+def service_account_objects() -> Objects:
+    """An account that may do what a Spark driver does with its executors."""
+    verbs = ["get", "list", "watch", "create", "delete", "deletecollection", "patch"]
+    resources = ["pods", "configmaps", "services", "persistentvolumeclaims"]
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "spark"}},
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "Role",
+            "metadata": {"name": "spark-driver"},
+            "rules": [{"apiGroups": [""], "resources": resources, "verbs": verbs}],
+        },
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": "spark-driver"},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "Role",
+                "name": "spark-driver",
+            },
+            "subjects": [{"kind": "ServiceAccount", "name": "spark"}],
+        },
+    ]
+
+
+def volume_claim(name: str) -> dict[str, Any]:
+    """A claim on the default StorageClass."""
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+
+
+def job_objects(job: SparkJob, *, namespace: str) -> Objects:
+    """The ConfigMap with script and configuration, and the driver pod."""
+    conf = "\n".join(f"{key} {value}" for key, value in _conf(job, namespace).items())
+    script = (EXAMPLE / "url_visits.py").read_text()
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": job.name},
+            "data": {"spark-defaults.conf": conf, "job.py": script},
+        },
+        _driver_pod(job),
+    ]
+
+
+def _conf(job: SparkJob, namespace: str) -> dict[str, str]:
+    volume = "spark.kubernetes.executor.volumes.persistentVolumeClaim.data"
+    return {
+        "spark.master": "k8s://https://kubernetes.default.svc",
+        "spark.kubernetes.namespace": namespace,
+        "spark.kubernetes.authenticate.driver.serviceAccountName": "spark",
+        "spark.kubernetes.container.image": RUNTIME_IMAGE,
+        "spark.kubernetes.container.image.pullPolicy": "Never",
+        "spark.kubernetes.executor.podNamePrefix": job.name,
+        "spark.kubernetes.executor.request.cores": "200m",
+        f"{volume}.options.claimName": job.claim,
+        f"{volume}.mount.path": "/data",
+        "spark.executor.instances": str(job.executors),
+        "spark.executor.cores": "1",
+        "spark.executor.memory": "600m",
+        "spark.driver.memory": "700m",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.ui.enabled": "false",
+        **job.conf,
+    }
+
+
+def _driver_pod(job: SparkJob) -> dict[str, Any]:
+    return _pod(
+        job.name,
+        labels={"app": job.name, "role": "driver"},
+        command=["driver", "/opt/job/job.py", *job.arguments],
+        claim=job.claim,
+        environment=[
+            _from_field("POD_IP", "status.podIP"),
+            _from_field("POD_NAME", "metadata.name"),
+            # spark-defaults.conf cannot name what only the running pod knows.
+            {
+                "name": "PYSPARK_SUBMIT_ARGS",
+                "value": "--conf spark.driver.host=$(POD_IP) "
+                "--conf spark.kubernetes.driver.pod.name=$(POD_NAME) pyspark-shell",
+            },
+        ],
+        volumes=[
+            ("conf", "/opt/spark/conf", _config_map(job.name, "spark-defaults.conf")),
+            ("job", "/opt/job", _config_map(job.name, "job.py")),
+        ],
+    )
+
+
+def toolbox(claim: str) -> dict[str, Any]:
+    """A pod in which tests and the demo write input and read output: no Spark, the same volume."""
+    return _pod("toolbox", labels={"app": "toolbox"}, command=["sleep", "infinity"], claim=claim)
+
+
+def _pod(
+    name: str,
+    *,
+    labels: Mapping[str, str],
+    command: Sequence[str],
+    claim: str,
+    environment: Sequence[Mapping[str, Any]] = (),
+    volumes: Sequence[tuple[str, str, Mapping[str, Any]]] = (),
+) -> dict[str, Any]:
+    data = ("data", "/data", {"persistentVolumeClaim": {"claimName": claim}})
+    mounted = [data, *volumes]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": dict(labels)},
+        "spec": {
+            "serviceAccountName": "spark",
+            "restartPolicy": "Never",
+            "enableServiceLinks": False,
+            "terminationGracePeriodSeconds": 5,
+            "securityContext": {"runAsNonRoot": True, "runAsUser": 185, "fsGroup": 185},
+            "containers": [
+                {
+                    "name": "main",
+                    "image": RUNTIME_IMAGE,
+                    "imagePullPolicy": "Never",
+                    "args": list(command),
+                    "envFrom": [{"secretRef": {"name": "s3", "optional": True}}],
+                    "env": list(environment),
+                    "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}},
+                    "volumeMounts": [{"name": n, "mountPath": path} for n, path, _ in mounted],
+                }
+            ],
+            "volumes": [{"name": n, **source} for n, _, source in mounted],
+        },
+    }
+
+
+def _from_field(name: str, path: str) -> dict[str, Any]:
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def _config_map(name: str, key: str) -> dict[str, Any]:
+    return {"configMap": {"name": name, "items": [{"key": key, "path": key}]}}
