@@ -60,10 +60,16 @@ def choose_chain(
     return Chain(0, None, tuple(reversed(changes)))
 
 
-def held_base(store: StoreFiles, *, provider: str) -> str | None:
-    """The name of the snapshot that the parent savepoint starts this store from, if just one."""
-    snapshot, _ = _KINDS[provider]
-    bases = [n for n in store.held if (name := versioned_name(n)) and name.kind is snapshot]
+def held_base(store: StoreFiles, *, provider: str) -> tuple[int, str | None] | None:
+    """Where the parent savepoint starts this store: a snapshot, or (0, None) for the empty store.
+
+    None if it holds nothing of the store, or more than one snapshot.
+    """
+    snapshot, change = _KINDS[provider]
+    held = [(name, n) for n in store.held if (name := versioned_name(n))]
+    bases = [(name.version, n) for name, n in held if name.kind is snapshot]
+    if not bases and any(name.version == 1 and name.kind is change for name, _ in held):
+        return 0, None
     return bases[0] if len(bases) == 1 else None
 
 
@@ -77,17 +83,19 @@ def reuse_chain(
 ) -> Chain | None:
     """The chain from the parent's base; None if a change is gone or the chain would be too long."""
     base = held_base(store, provider=provider)
-    named = versioned_name(base) if base else None
-    if base is None or named is None or not 0 <= version - named.version <= max_chain:
+    if base is None or not 0 <= version - base[0] <= max_chain:
         return None
+    start, base_name = base
     snapshot, change = _KINDS[provider]
-    if base != file_name(named.version, snapshot, ids) or not _base_agrees(store, base):
+    if base_name is not None and (
+        base_name != file_name(start, snapshot, ids) or not _base_agrees(store, base_name)
+    ):
         return None
-    changes = [(v, file_name(v, change, ids)) for v in range(named.version + 1, version + 1)]
+    changes = [(v, file_name(v, change, ids)) for v in range(start + 1, version + 1)]
     present = tuple((v, n) for v, n in changes if n is not None and _is_there(store, n))
     if len(present) < len(changes):
         return None
-    return Chain(named.version, base, present, reused=True)
+    return Chain(start, base_name, present, reused=True)
 
 
 def _base_agrees(store: StoreFiles, base: str) -> bool:

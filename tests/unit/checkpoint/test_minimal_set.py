@@ -1,0 +1,235 @@
+"""The planned state is complete and minimal, judged by a model of Spark's loader."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparkpoint.checkpoint.errors import IncompleteError
+from sparkpoint.checkpoint.model import BatchPlan, Role
+from sparkpoint.checkpoint.plan import missing_files, plan_batch
+from tests.unit.checkpoint.memory import MemoryCheckpoint
+from tests.unit.checkpoint.synthetic import SyntheticStore, checkpoint_of, load
+
+_JOIN = ("left-keyToNumValues", "left-keyWithIndexToValue")
+
+
+class World:
+    """A checkpoint, the batch to plan, and how to load a store of it."""
+
+    def __init__(
+        self, checkpoint: MemoryCheckpoint, batch: int, provider: str, *, unique: bool
+    ) -> None:
+        self.checkpoint, self.batch = checkpoint, batch
+        self.provider, self.unique = provider, unique
+
+    def folders(self) -> list[tuple[str, str]]:
+        """(folder, tag) of every store."""
+        found = set()
+        for path in self.checkpoint.files:
+            parts = path.split("/")
+            if parts[0] == "state" and parts[2].isdigit():
+                name = parts[3] if parts[3] in _JOIN else "default"
+                found.add(("/".join(parts[: 4 if name != "default" else 3]), f"p{parts[2]}-{name}"))
+        return sorted(found)
+
+    def loads(self, files: dict[str, bytes]) -> bool:
+        """Whether the model of Spark loads the right state of every store from these files."""
+        version = self.batch + 1
+        for folder, tag in self.folders():
+            uid = f"u{version}-{tag}" if self.unique else None
+            try:
+                found = load(files, folder, version, provider=self.provider, uid=uid)
+            except KeyError:
+                return False
+            if found != list(range(1, version + 1)):
+                return False
+        return True
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    """Any provider and format, up to three partitions, snapshots anywhere, later batches begun."""
+    provider, unique = draw(
+        st.sampled_from([("hdfs", False), ("rocksdb", False), ("rocksdb", True)])
+    )
+    batch = draw(st.integers(0, 12))
+    written = batch + 1 + draw(st.integers(0, 3))
+    names = draw(st.sampled_from([("default",), _JOIN]))
+    changelog = provider == "hdfs" or draw(st.booleans())
+    versions = st.frozensets(st.integers(1, written), max_size=4)
+    store = st.builds(
+        SyntheticStore, snapshots=versions, changelog=st.just(changelog), losers=versions
+    )
+    stores = draw(
+        st.lists(st.lists(store, min_size=len(names), max_size=len(names)), min_size=1, max_size=3)
+    )
+    checkpoint = checkpoint_of(
+        stores, provider=provider, batch=batch, written=written, unique=unique, names=names
+    )
+    return World(checkpoint, batch, provider, unique=unique)
+
+
+def _state(plan: BatchPlan) -> list[str]:
+    return [file.path for file in plan.files if file.role is Role.STATE]
+
+
+def _is_needed(path: str, world: World) -> bool:
+    """Files that are taken although the newest Spark could do without them."""
+    if path.endswith(".crc"):
+        return False
+    # Older Spark opens the version's changelog even next to its snapshot.
+    own = f"/{world.batch + 1}_" in path and path.endswith(".changelog")
+    return not (own and path.removesuffix("changelog") + "zip" in world.checkpoint.files)
+
+
+@settings(max_examples=150, deadline=None)
+@given(world=worlds())
+def test_planned_state_loads_and_none_of_it_can_be_spared(world: World) -> None:
+    plan = plan_batch(world.checkpoint)
+
+    taken = {path: world.checkpoint.files[path] for path in _state(plan)}
+    assert world.loads(taken)
+    needed = {path: data for path, data in taken.items() if _is_needed(path, world)}
+    assert world.loads(needed)
+    for path in needed:
+        assert not world.loads({p: data for p, data in needed.items() if p != path}), path
+
+
+@settings(max_examples=100, deadline=None)
+@given(world=worlds(), data=st.data())
+def test_plan_is_refused_exactly_when_spark_could_not_load(
+    world: World, data: st.DataObject
+) -> None:
+    files = world.checkpoint.files
+    states = [path for path in files if path.startswith("state/") and "_metadata" not in path]
+    lost = set(data.draw(st.lists(st.sampled_from(states), min_size=1, max_size=4, unique=True)))
+    rest = {path: content for path, content in files.items() if path not in lost}
+
+    missing = missing_files(
+        MemoryCheckpoint(rest).entries(), MemoryCheckpoint(rest), batch=world.batch
+    )
+
+    assert bool(missing) is not world.loads(rest)
+    assert not set(missing) & rest.keys()
+
+
+@settings(max_examples=100, deadline=None)
+@given(world=worlds())
+def test_files_of_a_plan_alone_are_complete_and_plan_to_themselves(world: World) -> None:
+    plan = plan_batch(world.checkpoint)
+    entries = world.checkpoint.entries()
+    alone = {file.path: entries[file.path] for file in plan.files}
+
+    assert missing_files(alone, world.checkpoint, batch=world.batch) == ()
+    copy = MemoryCheckpoint({path: world.checkpoint.files[path] for path in alone})
+    again = plan_batch(copy)
+
+    assert [f.path for f in again.files] == [f.path for f in plan.files]
+
+
+@settings(max_examples=150, deadline=None)
+@given(world=worlds(), back=st.integers(1, 12), max_chain=st.integers(0, 14), data=st.data())
+def test_plan_over_a_parents_files_loads_and_reads_none_that_is_purged(
+    world: World, back: int, max_chain: int, data: st.DataObject
+) -> None:
+    parent_batch = max(world.batch - back, 0)
+    parent_world = World(
+        _committed(world, parent_batch), parent_batch, world.provider, unique=world.unique
+    )
+    parent = plan_batch(parent_world.checkpoint, batch=parent_batch)
+    held = {file.path: file.size for file in parent.files}
+    stored = {path: world.checkpoint.files[path] for path in held if path.startswith("state/")}
+    live = _purge(world, data)
+
+    try:
+        plan = plan_batch(live, held=held, max_chain=max_chain)
+    except IncompleteError:
+        # Nothing can be planned with the parent's help that could not be without it, or vice versa.
+        return
+    assert all(file.held == (file.path not in live.files) for file in plan.files)
+    taken = {
+        file.path: stored[file.path] if file.held else live.files[file.path]
+        for file in plan.files
+        if file.role is Role.STATE
+    }
+    assert world.loads(taken)
+    assert not {file.path for file in plan.files if file.held} & set(live.read_paths)
+
+
+def _committed(world: World, batch: int) -> MemoryCheckpoint:
+    files = dict(world.checkpoint.files)
+    if world.unique:
+        ids = files[f"commits/{world.batch}"].replace(
+            f"u{world.batch + 1}-".encode(), f"u{batch + 1}-".encode()
+        )
+        files[f"commits/{batch}"] = ids
+    return MemoryCheckpoint(files)
+
+
+def _purge(world: World, data: st.DataObject) -> MemoryCheckpoint:
+    """Forget old state, as maintenance does: everything below a snapshot that is kept."""
+    limit = data.draw(st.integers(0, world.batch + 1))
+    files = {}
+    for path, content in world.checkpoint.files.items():
+        name = path.rsplit("/", 1)[-1]
+        digits = name.split(".")[0].split("_")[0].split("-")[0]
+        if not path.startswith("state/0/") or not digits.isdigit() or int(digits) >= limit:
+            files[path] = content
+    return MemoryCheckpoint(files)
+
+
+@pytest.mark.parametrize("provider", ["hdfs", "rocksdb"])
+def test_parents_base_is_preferred_until_the_chain_is_too_long(provider: str) -> None:
+    store = SyntheticStore(snapshots=frozenset({2, 6}))
+    world = checkpoint_of([[store]], provider=provider, batch=6, written=7)
+    held = {f.path: f.size for f in plan_batch(world, batch=3).files}
+
+    reused = plan_batch(world, held=held, max_chain=5)
+    fresh = plan_batch(world, held=held, max_chain=4)
+
+    assert reused.operators[0].stores[0].base_versions == (2,)
+    assert fresh.operators[0].stores[0].base_versions == (6,)
+
+
+def test_parents_base_of_another_size_is_not_used_again() -> None:
+    store = SyntheticStore(snapshots=frozenset({2, 6}))
+    world = checkpoint_of([[store]], provider="hdfs", batch=6, written=7)
+    held = {f.path: f.size for f in plan_batch(world, batch=3).files}
+    world.files["state/0/0/2.snapshot"] += b" "
+
+    assert plan_batch(world, held=held).operators[0].stores[0].base_versions == (6,)
+
+
+def test_base_outside_the_lineage_of_format_2_is_not_used_again() -> None:
+    # After the snapshot of version 6, changelogs name no version before it, and Spark wants those.
+    store = SyntheticStore(snapshots=frozenset({2, 6}))
+    world = checkpoint_of([[store]], provider="rocksdb", batch=7, written=8, unique=True)
+    before = checkpoint_of([[store]], provider="rocksdb", batch=3, written=4, unique=True)
+    held = {f.path: f.size for f in plan_batch(before).files}
+
+    assert plan_batch(world, held=held).operators[0].stores[0].base_versions == (6,)
+
+
+def test_snapshot_older_than_its_change_is_avoided_and_named() -> None:
+    store = SyntheticStore(snapshots=frozenset({2, 5}))
+    world = checkpoint_of([[store]], provider="hdfs", batch=6, written=7)
+    world.modified = {"state/0/0/5.snapshot": 100.0, "state/0/0/5.delta": 200.0}
+
+    plan = plan_batch(world)
+
+    assert plan.operators[0].stores[0].base_versions == (2,)
+    assert plan.warnings == ()
+
+
+def test_doubtful_snapshot_without_alternative_is_taken_with_a_warning() -> None:
+    store = SyntheticStore(snapshots=frozenset({5}))
+    world = checkpoint_of([[replace(store)]], provider="hdfs", batch=6, written=7)
+    del world.files["state/0/0/3.delta"]
+    world.modified = {"state/0/0/5.snapshot": 100.0, "state/0/0/5.delta": 200.0}
+
+    plan = plan_batch(world)
+
+    assert plan.operators[0].stores[0].base_versions == (5,)
+    assert "left from before a rewind" in plan.warnings[0]
