@@ -201,38 +201,32 @@ def _expiring_truth(files: list[list[Row]], watermark: int) -> Truth:
     return Truth(output=_per_batch(files), state={**_variables(files), "timers": timers})
 
 
-def _variables_state(spark: SparkSession, checkpoint: str, batch: int) -> State:
-    fields = ("n", "total")
-    totals = read_store(
-        spark,
-        checkpoint,
-        batch,
-        key=["key.k"],
-        value=[f"value.{f}" for f in fields],
-        stateVarName="totals",
-    )
-    recent: dict[Known, list[int]] = {}
+def _event_time_state(spark: SparkSession, checkpoint: str, batch: int) -> State:
+    return _variables_state(spark, checkpoint, batch, inner="")
+
+
+def _expiring_state(spark: SparkSession, checkpoint: str, batch: int) -> State:
+    # With a TTL every value is wrapped, next to its time of expiry.
+    return _variables_state(spark, checkpoint, batch, inner=".value")
+
+
+def _variables_state(spark: SparkSession, checkpoint: str, batch: int, *, inner: str) -> State:
+    def read(key: list[str], value: list[str], **options: str | bool) -> dict[Known, Known]:
+        return read_store(spark, checkpoint, batch, key=key, value=value, **options)
+
     listed = spark.read.format("statestore").option("batchId", batch)
-    for row in listed.option("stateVarName", "recent").load(checkpoint).collect():
-        recent.setdefault((row["key"]["k"],), []).append(row["list_element"]["v"])
-    sides = read_store(
-        spark,
-        checkpoint,
-        batch,
-        key=["key.k", "user_map_key.side"],
-        value=["user_map_value.n"],
-        stateVarName="sides",
-    )
-    timers = read_store(
-        spark,
-        checkpoint,
-        batch,
-        key=["key.k", "expiration_timestamp_ms"],
-        value=[],
-        readRegisteredTimers=True,
-    )
-    kept = {key: tuple(values) for key, values in recent.items()}
-    return {"totals": totals, "recent": kept, "sides": sides, "timers": timers}
+    elements = listed.option("stateVarName", "recent").load(checkpoint)
+    recent: dict[Known, list[int]] = {}
+    for key, v in elements.selectExpr("key.k", f"list_element{inner}.v").collect():
+        recent.setdefault((key,), []).append(v)
+    totals = [f"value{inner}.n", f"value{inner}.total"]
+    sides = ["key.k", "user_map_key.side"]
+    return {
+        "totals": read(["key.k"], totals, stateVarName="totals"),
+        "recent": {key: tuple(values) for key, values in recent.items()},
+        "sides": read(sides, [f"user_map_value{inner}.n"], stateVarName="sides"),
+        "timers": read(["key.k", "expiration_timestamp_ms"], [], readRegisteredTimers=True),
+    }
 
 
 _COLUMNS = ("k", "n", "total")
@@ -250,7 +244,7 @@ WORKLOADS = (
         name="transform",
         build=_event_time,
         truth=_event_time_truth,
-        read_state=_variables_state,
+        read_state=_event_time_state,
         columns=_COLUMNS,
         mode="update",
         file_sink=False,
@@ -260,7 +254,7 @@ WORKLOADS = (
         name="transform-ttl",
         build=_expiring,
         truth=_expiring_truth,
-        read_state=_variables_state,
+        read_state=_expiring_state,
         columns=_COLUMNS,
         mode="update",
         file_sink=False,
