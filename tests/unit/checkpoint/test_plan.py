@@ -1,0 +1,302 @@
+"""What belongs to a batch besides its state: logs, sources, schemas, the batch that was begun."""
+
+import json
+from collections.abc import Iterable
+
+import pytest
+
+from sparkpoint.checkpoint.errors import (
+    DamagedError,
+    IncompleteError,
+    NotACheckpointError,
+    NothingCommittedError,
+    UnknownFormatError,
+)
+from sparkpoint.checkpoint.model import BatchPlan, Role
+from sparkpoint.checkpoint.plan import list_checkpoint, missing_files, plan_batch
+from tests.unit.checkpoint.memory import MemoryCheckpoint
+from tests.unit.checkpoint.synthetic import SyntheticStore, checkpoint_of
+
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+
+
+def _offsets(number: int, source: str, **conf: str) -> bytes:
+    head = {"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": conf}
+    return f"v1\n{json.dumps(head)}\n{source}".encode()
+
+
+def _stateless(last: int, *, log: Iterable[str], upto: int | None = None) -> MemoryCheckpoint:
+    """A query over a file source: batch n covers the source's log up to n."""
+    files = {"metadata": b'{"id":"q"}'}
+    for number in range(last + 1):
+        files[f"offsets/{number}"] = _offsets(number, f'{{"logOffset":{number}}}')
+        files[f"commits/{number}"] = b"v1\n{}"
+    if upto is not None:
+        files[f"offsets/{last + 1}"] = _offsets(last + 1, f'{{"logOffset":{upto}}}')
+    files |= {f"sources/0/{name}": b"v1" for name in log}
+    return MemoryCheckpoint(files)
+
+
+def _stateful(**options: object) -> MemoryCheckpoint:
+    store = SyntheticStore(snapshots=frozenset({2}))
+    return checkpoint_of([[store], [store]], provider="hdfs", batch=3, written=4)
+
+
+def _paths(plan: BatchPlan, *roles: Role) -> list[str]:
+    return [file.path for file in plan.files if file.role in roles]
+
+
+def test_logs_come_first_and_the_oldest_of_them_first() -> None:
+    plan = plan_batch(_stateful())
+
+    assert [file.path for file in plan.files][:4] == [
+        "offsets/2",
+        "commits/2",
+        "offsets/3",
+        "commits/3",
+    ]
+    assert plan.files[-1].path == "metadata"
+    versions = [int(p.split("/")[-1].split(".")[0]) for p in _paths(plan, Role.STATE)]
+    assert versions == sorted(versions) == [2, 2, 3, 3, 4, 4]
+
+
+def test_first_batch_needs_no_batch_before_it() -> None:
+    plan = plan_batch(_stateless(0, log=["0"]))
+
+    assert _paths(plan, Role.OFFSETS, Role.COMMITS) == ["offsets/0", "commits/0"]
+
+
+@pytest.mark.parametrize("lost", ["offsets/2", "offsets/3", "metadata", "state/0/1/4.delta"])
+def test_missing_file_is_named(lost: str) -> None:
+    checkpoint = _stateful()
+    del checkpoint.files[lost]
+
+    with pytest.raises(IncompleteError, match=lost) as refused:
+        plan_batch(checkpoint)
+
+    assert refused.value.missing == (lost,)
+    assert missing_files(checkpoint.entries(), checkpoint, batch=3) == (lost,)
+
+
+def test_every_missing_file_is_counted_and_few_are_spelt_out() -> None:
+    checkpoint = checkpoint_of(
+        [[SyntheticStore(snapshots=frozenset())]] * 9, provider="hdfs", batch=0, written=1
+    )
+    for partition in range(9):
+        del checkpoint.files[f"state/0/{partition}/1.delta"]
+
+    with pytest.raises(IncompleteError, match="and 4 more missing") as refused:
+        plan_batch(checkpoint)
+
+    assert len(refused.value.missing) == 9
+
+
+def test_gaps_of_asynchronous_progress_tracking_are_fine_without_state() -> None:
+    checkpoint = _stateless(5, log=["0", "1", "2", "3", "4", "5"])
+    for gone in ("offsets/4", "commits/4", "offsets/3", "commits/3"):
+        del checkpoint.files[gone]
+
+    assert _paths(plan_batch(checkpoint), Role.OFFSETS) == ["offsets/2", "offsets/5"]
+
+
+def test_begun_batch_is_kept_apart_with_the_source_entries_it_replays() -> None:
+    plan = plan_batch(_stateless(3, log=["0", "1", "2", "3", "4"], upto=4))
+
+    assert _paths(plan, Role.PENDING) == ["offsets/4", "sources/0/4"]
+    assert _paths(plan, Role.SOURCE) == [f"sources/0/{i}" for i in range(4)]
+
+
+def test_begun_batch_whose_source_entry_is_gone_cannot_be_resumed() -> None:
+    with pytest.raises(IncompleteError, match="sources/0/4"):
+        plan_batch(_stateless(3, log=["0", "1", "2", "3"], upto=4))
+
+
+def test_older_batch_has_no_begun_batch() -> None:
+    plan = plan_batch(_stateless(3, log=["0", "1", "2", "3"]), batch=2)
+
+    assert _paths(plan, Role.PENDING) == []
+    assert _paths(plan, Role.SOURCE) == ["sources/0/0", "sources/0/1", "sources/0/2"]
+
+
+def test_file_source_starts_from_its_newest_compaction() -> None:
+    log = [*map(str, range(9)), "9.compact", *map(str, range(10, 19)), "19.compact", "20"]
+
+    plan = plan_batch(_stateless(15, log=log))
+
+    assert _paths(plan, Role.SOURCE) == [
+        "sources/0/9.compact",
+        *(f"sources/0/{i}" for i in range(10, 16)),
+    ]
+    assert plan.rewrites == ()
+
+
+def test_file_source_falls_back_to_a_newer_compaction_that_must_be_split() -> None:
+    plan = plan_batch(_stateless(15, log=["19.compact", "20"]))
+
+    assert _paths(plan, Role.SOURCE) == ["sources/0/19.compact"]
+    (rewrite,) = plan.rewrites
+    assert (rewrite.source, rewrite.last, rewrite.interval) == ("0", 15, 20)
+
+
+def test_other_sources_are_taken_whole_without_hidden_files() -> None:
+    checkpoint = _stateless(1, log=["0", ".0.crc", "deep/1", "2.tmp"])
+    for number in (0, 1):
+        checkpoint.files[f"offsets/{number}"] = _offsets(number, '{"topic":{"0":5}}')
+
+    assert _paths(plan_batch(checkpoint), Role.SOURCE) == ["sources/0/0", "sources/0/deep/1"]
+
+
+def test_hidden_and_temporary_files_are_no_state() -> None:
+    checkpoint = _stateful()
+    for junk in (".4.delta.crc", "4.snapshot.tmp", ".5.delta.x.tmp", "notes.txt", "5.delta"):
+        checkpoint.files[f"state/0/0/{junk}"] = b""
+
+    names = {path.rsplit("/", 1)[-1] for path in _paths(plan_batch(checkpoint), Role.STATE)}
+
+    assert names == {"2.snapshot", "3.delta", "4.delta"}
+
+
+@pytest.mark.parametrize(
+    "schema", [b'{"type":"struct","fields":[]}', b'{"fields":[{"name":"key","type":"void"}]}']
+)
+def test_operator_without_keys_has_one_partition_whatever_the_conf_says(schema: bytes) -> None:
+    checkpoint = _stateful()
+    checkpoint.files = {p: d for p, d in checkpoint.files.items() if not p.startswith("state/0/1/")}
+    size = len(schema).to_bytes(2, "big")
+    checkpoint.files["state/0/0/_metadata/schema"] = b"\0\2v2\0\0\0\1" + size + schema
+
+    plan = plan_batch(checkpoint)
+
+    assert plan.operators[0].partitions == 1
+    assert "state/0/0/_metadata/schema" in _paths(plan, Role.OPERATOR)
+
+
+def test_lost_partition_of_a_keyed_operator_is_missed() -> None:
+    checkpoint = _stateful()
+    checkpoint.files = {p: d for p, d in checkpoint.files.items() if not p.startswith("state/0/1/")}
+
+    with pytest.raises(IncompleteError, match=r"state/0/1/4\.delta"):
+        plan_batch(checkpoint)
+
+
+def test_stores_are_told_by_their_folders_where_spark_recorded_no_operator() -> None:
+    names = ("left-keyToNumValues", "right-keyToNumValues")
+    store = SyntheticStore(snapshots=frozenset())
+    checkpoint = checkpoint_of([[store, store]], provider="hdfs", batch=1, written=2, names=names)
+    del checkpoint.files["state/0/_metadata/metadata"]
+
+    (operator,) = plan_batch(checkpoint).operators
+
+    assert operator.name is None
+    assert tuple(s.name for s in operator.stores) == names
+
+
+def test_newest_operator_metadata_up_to_the_batch_is_taken_with_its_schemas() -> None:
+    checkpoint = _stateful()
+    del checkpoint.files["state/0/_metadata/metadata"]
+    for batch in (0, 2, 4):
+        uri = f"file:/elsewhere/state/0/_stateSchema/default/{batch}_a"
+        store = {"storeName": "default", "numPartitions": 2, "stateSchemaFilePaths": [uri]}
+        info = {"operatorId": 0, "operatorName": "transformWithStateExec"}
+        body = json.dumps({"operatorInfo": info, "stateStoreInfo": [store]})
+        checkpoint.files[f"state/0/_metadata/v2/{batch}"] = b"v2\n" + body.encode()
+        checkpoint.files[f"state/0/_stateSchema/default/{batch}_a"] = b"x"
+
+    assert _paths(plan_batch(checkpoint), Role.OPERATOR) == [
+        "state/0/_metadata/v2/2",
+        "state/0/_stateSchema/default/0_a",
+        "state/0/_stateSchema/default/2_a",
+    ]
+    del checkpoint.files["state/0/_stateSchema/default/2_a"]
+    with pytest.raises(IncompleteError, match="_stateSchema/default/2_a"):
+        plan_batch(checkpoint)
+
+
+def test_truncated_sst_is_called_damaged() -> None:
+    store = SyntheticStore(snapshots=frozenset({2}))
+    checkpoint = checkpoint_of([[store]], provider="rocksdb", batch=1, written=2)
+    checkpoint.files["state/0/0/SSTs/000002-y.sst"] += b"!"
+
+    with pytest.raises(DamagedError, match=r"000002-y\.sst has 7 bytes"):
+        plan_batch(checkpoint)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "named"),
+    [
+        (_PROVIDER, "com.databricks.sql.streaming.state.RocksDBStateStoreProvider", "databricks"),
+        ("spark.sql.streaming.stateStore.compression.codec", "brotli", "brotli"),
+    ],
+)
+def test_unknown_provider_or_codec_is_refused_by_name(key: str, value: str, named: str) -> None:
+    checkpoint = _stateful()
+    text = checkpoint.files["offsets/3"].decode().splitlines()
+    head = json.loads(text[1])
+    head["conf"][key] = value
+    checkpoint.files["offsets/3"] = "\n".join([text[0], json.dumps(head), text[2]]).encode()
+
+    with pytest.raises(UnknownFormatError, match=named):
+        plan_batch(checkpoint)
+
+
+def test_lineage_comes_from_the_commit_log_where_changelogs_cannot_be_read() -> None:
+    checkpoint = _zstd(commits=range(4))
+
+    plan = plan_batch(checkpoint)
+
+    assert plan.operators[0].stores[0].base_versions == (2,)
+
+
+def test_unreadable_lineage_is_refused_by_the_name_of_its_codec() -> None:
+    with pytest.raises(UnknownFormatError, match="zstd"):
+        plan_batch(_zstd(commits=[3]))
+
+
+def _zstd(commits: Iterable[int]) -> MemoryCheckpoint:
+    store = SyntheticStore(snapshots=frozenset({2}))
+    checkpoint = checkpoint_of([[store]], provider="rocksdb", batch=3, written=4, unique=True)
+    for path in [p for p in checkpoint.files if p.startswith("commits/")]:
+        del checkpoint.files[path]
+    for number in commits:
+        ids = {"0": [[f"u{number + 1}-p0-default"]]}
+        body = json.dumps({"stateUniqueIds": ids})
+        checkpoint.files[f"commits/{number}"] = b"v2\n" + body.encode()
+    text = checkpoint.files["offsets/3"].decode()
+    codec = '"conf": {"spark.sql.streaming.stateStore.compression.codec": "zstd", '
+    checkpoint.files["offsets/3"] = text.replace('"conf": {', codec).encode()
+    return checkpoint
+
+
+def test_folder_without_logs_is_no_checkpoint() -> None:
+    with pytest.raises(NotACheckpointError, match="Give the folder"):
+        plan_batch(MemoryCheckpoint({"README": b"hi"}))
+
+
+def test_query_that_never_committed_has_nothing_to_take() -> None:
+    checkpoint = MemoryCheckpoint({"metadata": b'{"id":"q"}', "offsets/0": _offsets(0, "1")})
+
+    with pytest.raises(NothingCommittedError, match="first batch"):
+        plan_batch(checkpoint)
+
+
+def test_batch_that_is_not_committed_is_refused_with_those_that_are() -> None:
+    with pytest.raises(NothingCommittedError, match="holds 0 to 3"):
+        plan_batch(_stateful(), batch=9)
+
+
+def test_commits_are_listed_before_anything_that_they_promise() -> None:
+    listed: list[str] = []
+
+    class Watched(MemoryCheckpoint):
+        def children(self, prefix: str = "") -> object:  # type: ignore[override]
+            listed.append(prefix)
+            return super().children(prefix)
+
+        def list(self, prefix: str = "") -> object:  # type: ignore[override]
+            listed.append(prefix)
+            return super().list(prefix)
+
+    list_checkpoint(Watched(_stateful().files))  # type: ignore[arg-type]
+
+    assert listed[0] == "commits"
+    assert sorted(listed) == ["", "commits", "offsets", "sources", "state"]
