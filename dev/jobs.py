@@ -14,6 +14,7 @@ __all__ = [
     "EXAMPLE",
     "SparkJob",
     "job_objects",
+    "log_writer",
     "service_account_objects",
     "toolbox",
     "volume_claim",
@@ -151,6 +152,22 @@ def _driver_pod(job: SparkJob) -> dict[str, Any]:
 def toolbox(claim: str) -> dict[str, Any]:
     """A pod in which tests and the demo write input and read output: no Spark, the same volume."""
     return _pod("toolbox", labels={"app": "toolbox"}, command=["sleep", "infinity"], claim=claim)
+
+
+def log_writer(claim: str) -> Objects:
+    """A pod that stands for nginx: a new log file every few seconds, for a day."""
+    script = {"make_log.py": (EXAMPLE / "make_log.py").read_text()}
+    arguments = ["/data/input", "--files=20000", "--lines=500", "--seconds-between=4"]
+    return [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "nginx"}, "data": script},
+        _pod(
+            "nginx",
+            labels={"app": "nginx"},
+            command=["python3", "/opt/job/make_log.py", *arguments],
+            claim=claim,
+            volumes=[("job", "/opt/job", _config_map("nginx", "make_log.py"))],
+        ),
+    ]
 
 
 def _pod(
