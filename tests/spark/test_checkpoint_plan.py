@@ -11,15 +11,18 @@ from pyspark.sql import SparkSession
 
 from sparkpoint.checkpoint.errors import IncompleteError
 from sparkpoint.checkpoint.model import BatchPlan, Role
-from sparkpoint.checkpoint.plan import missing_files, plan_batch
+from sparkpoint.checkpoint.plan import batch_numbers, list_checkpoint, missing_files, plan_batch
 from sparkpoint.checkpoint.reader import StoreReader
 from sparkpoint.checkpoint.rewrite import rewrite_operator, rewrite_query_id
 from sparkpoint.checkpoint.sink import SINK_LOG, seed_sink
-from sparkpoint.storage.directory import DirectoryStore
+from sparkpoint.storage import DirectoryStore, Store, open_store
+from sparkpoint.storage.errors import NotFoundError
 from tests.spark.workloads import COMBINATIONS, WORKLOADS
 from tests.spark.workloads.inputs import write_files
 from tests.spark.workloads.judge import assert_output, assert_state, finish, position
 from tests.spark.workloads.live import running_workload
+from tests.spark.workloads.session import s3_conf
+from tests.support.s3 import running_s3_server
 
 _FIRST, _ALL = 4, 6
 
@@ -53,21 +56,23 @@ class Job:
         other = Job(self.spark, self.folder / "restored", self.workload.name, self.provider)
         other.inputs = self.inputs
         other.sink = self.sink if resume else other.folder / "out"
-        copy_plan(plan, self.checkpoint, other.checkpoint, resume=resume, parent=parent)
+        source = DirectoryStore(self.checkpoint)
+        copy_plan(plan, source, other.checkpoint, resume=resume, parent=parent)
         return other
 
 
 def copy_plan(
-    plan: BatchPlan, source: Path, target: Path, *, resume: bool, parent: Path | None = None
+    plan: BatchPlan, source: Store, target: Path, *, resume: bool, parent: Path | None = None
 ) -> None:
     """Copy what the plan names and nothing else, with what must be rewritten on the way."""
+    held = DirectoryStore(parent) if parent else source
     root = f"file:{target}"
     for file in plan.files:
         if file.role is Role.PENDING and not resume:
             continue
-        origin = parent if file.held else source
-        assert origin is not None
-        data = rewrite_operator((origin / file.path).read_bytes(), file.path, root=root)
+        data = rewrite_operator(
+            (held if file.held else source).read(file.path), file.path, root=root
+        )
         if file.role is Role.METADATA and not resume:
             data = rewrite_query_id(data, str(uuid.uuid4()))
         (target / file.path).parent.mkdir(parents=True, exist_ok=True)
@@ -127,7 +132,7 @@ def test_base_of_the_parent_is_used_again_after_newer_snapshots_and_their_purge(
     job.run(5)
     first = job.plan()
     parent = tmp_path / "parent"
-    copy_plan(first, job.checkpoint, parent, resume=True)
+    copy_plan(first, DirectoryStore(job.checkpoint), parent, resume=True)
     held = {file.path: file.size for file in first.files}
     job.run(11)
     _forget_bases(job.checkpoint, first)
@@ -182,7 +187,8 @@ def test_live_query_is_planned_and_copied_while_it_purges(
         confs=confs,
     ) as live:
         copies = [
-            _copy_alive(job.checkpoint, tmp_path / f"copy-{i}", after=3 * i) for i in range(1, 5)
+            _copy_alive(DirectoryStore(job.checkpoint), tmp_path / f"copy-{i}", after=3 * i)
+            for i in range(1, 5)
         ]
         live.stop()
 
@@ -190,18 +196,44 @@ def test_live_query_is_planned_and_copied_while_it_purges(
         assert_state(spark, job.workload, str(copy), position(copy))
 
 
-def _copy_alive(checkpoint: Path, target: Path, *, after: int) -> Path:
+@pytest.mark.s3
+def test_live_query_on_s3_is_planned_and_copied(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = Job(spark, tmp_path, "aggregation", "rocksdb-v2")
+    write_files(job.inputs, range(5))
+
+    with running_s3_server(tmp_path / "s3") as server:
+        for key, value in server.environment().items():
+            monkeypatch.setenv(key, value)
+        bucket = server.make_bucket("checkpoints")
+        with running_workload(
+            "aggregation",
+            provider="rocksdb-v2",
+            inputs=job.inputs,
+            checkpoint=f"s3a://{bucket}/job/ck",
+            sink=job.sink,
+            log=tmp_path / "log",
+            confs=s3_conf(server.endpoint_url, server.access_key, server.secret_key),
+        ) as live:
+            store = open_store(f"s3://{bucket}/job/ck", server.endpoint_url)
+            copy = _copy_alive(store, tmp_path / "copy", after=4)
+            live.stop()
+
+    assert_state(spark, job.workload, str(copy), position(copy))
+
+
+def _copy_alive(store: Store, target: Path, *, after: int) -> Path:
     """Copy at the newest batch from `after` on; a file purged meanwhile means: again, newer."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 180
     while time.monotonic() < deadline:
         shutil.rmtree(target, ignore_errors=True)
-        commits = [int(p.name) for p in checkpoint.glob("commits/[0-9]*")]
-        if max(commits, default=-1) < after:
+        if max(batch_numbers(list_checkpoint(store), "commits"), default=-1) < after:
             time.sleep(0.1)
             continue
         try:
-            copy_plan(plan_batch(DirectoryStore(checkpoint)), checkpoint, target, resume=True)
-        except (IncompleteError, FileNotFoundError):
+            copy_plan(plan_batch(store), store, target, resume=True)
+        except (IncompleteError, NotFoundError):
             continue
         return target
-    raise AssertionError(f"no copy of {checkpoint} within two minutes")
+    raise AssertionError(f"no copy of {store.uri} within three minutes")

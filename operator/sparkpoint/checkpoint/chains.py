@@ -2,6 +2,10 @@
 
 Spark loads version v from the newest snapshot s ≤ v and the changes s+1 … v. Walking back from v,
 the first snapshot met is that base; a change that is missing before one is met makes v unloadable.
+
+Changelogs do not say which column families exist; only snapshots do, and Spark forces one whenever
+it creates a family. So a store with families cannot start from empty, nor from before the last such
+snapshot.
 """
 
 from collections.abc import Mapping
@@ -12,6 +16,8 @@ from sparkpoint.checkpoint.names import Kind, versioned_name
 
 __all__ = ["Chain", "choose_chain", "file_name", "held_base", "reuse_chain"]
 
+# A forced snapshot is uploaded just before the changelog of its version, not after it.
+_SLACK_SECONDS = {"hdfs": 0.0, "rocksdb": 600.0}
 _KINDS = {"hdfs": (Kind.SNAPSHOT, Kind.DELTA), "rocksdb": (Kind.ZIP, Kind.CHANGELOG)}
 
 
@@ -40,24 +46,35 @@ def file_name(version: int, kind: Kind, ids: Mapping[int, str] | None) -> str | 
 
 
 def choose_chain(
-    store: StoreFiles, version: int, *, provider: str, ids: Mapping[int, str] | None
+    store: StoreFiles,
+    version: int,
+    *,
+    provider: str,
+    ids: Mapping[int, str] | None,
+    families_since: int = 0,
 ) -> Chain:
-    """The chain that Spark itself would load. `ids` is the lineage in format 2, else None."""
+    """The chain that Spark itself would load. `ids` is the lineage in format 2, else None.
+
+    `families_since` is the first version that has today's column families; 0 without families.
+    """
     snapshot, change = _KINDS[provider]
     changes: list[tuple[int, str]] = []
     doubtful: Chain | None = None
     for v in range(version, 0, -1):
         base, name = file_name(v, snapshot, ids), file_name(v, change, ids)
         if base in store.live:
-            chain = Chain(v, base, tuple(reversed(changes)), doubt=_doubt(store, base, name))
-            if chain.doubt is None:
+            doubt = _doubt(store, base, name, slack=_SLACK_SECONDS[provider])
+            chain = Chain(v, base, tuple(reversed(changes)), doubt=doubt)
+            if doubt is None or families_since:
                 return chain
             doubtful = doubtful or chain
         if name is None or (name not in store.live and name not in store.held):
             missing = name or f"{v}_*.{change.value}"
             return doubtful or Chain(0, None, tuple(reversed(changes)), missing=(missing,))
         changes.append((v, name))
-    return Chain(0, None, tuple(reversed(changes)))
+    missing_base = file_name(1, snapshot, ids) if families_since and version else None
+    missing_bases = () if missing_base is None else (missing_base,)
+    return Chain(0, None, tuple(reversed(changes)), missing=missing_bases)
 
 
 def held_base(store: StoreFiles, *, provider: str) -> tuple[int, str | None] | None:
@@ -80,10 +97,11 @@ def reuse_chain(
     provider: str,
     ids: Mapping[int, str] | None,
     max_chain: int,
+    families_since: int = 0,
 ) -> Chain | None:
     """The chain from the parent's base; None if a change is gone or the chain would be too long."""
     base = held_base(store, provider=provider)
-    if base is None or not 0 <= version - base[0] <= max_chain:
+    if base is None or not 0 <= version - base[0] <= max_chain or base[0] < families_since:
         return None
     start, base_name = base
     snapshot, change = _KINDS[provider]
@@ -112,14 +130,14 @@ def _is_there(store: StoreFiles, name: str) -> bool:
     return live is not None or held is not None
 
 
-def _doubt(store: StoreFiles, base: str, change: str | None) -> str | None:
+def _doubt(store: StoreFiles, base: str, change: str | None, *, slack: float) -> str | None:
     """A snapshot is written after the change of its version; an older one outlived a rewind.
 
     Spark prefers such a leftover on its next load, and silently goes on from the wrong state.
     """
     later = store.live.get(change) if change else None
     snapshot = store.live[base]
-    if later is None or not snapshot.modified or snapshot.modified >= later.modified:
+    if later is None or not snapshot.modified or snapshot.modified + slack >= later.modified:
         return None
     return (
         f"{store.folder}/{base} is older than {change}: it may be left from before a rewind, "

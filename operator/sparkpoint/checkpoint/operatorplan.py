@@ -71,6 +71,7 @@ def plan_operator(
         reader=reader,
         older=older,
         max_chain=max_chain,
+        families_since=_families_since(files, offsets.batch, metadata),
     )
     schemas = [e for e in files.schemas if _schema_batch(e.path) <= offsets.batch]
     own = [*([metadata_file] if metadata_file else []), *schemas, *files.partition_schemas]
@@ -127,6 +128,16 @@ def _metadata(
     known = [number for number in files.metadata_v2 if number <= batch]
     entry = files.metadata_v2[max(known)] if known else files.metadata
     return entry, parse_operator(reader.read(entry.path), entry.path) if entry else None
+
+
+def _families_since(files: OperatorFiles, batch: int, metadata: OperatorMetadata | None) -> int:
+    """The first version after the operator's last start, if it keeps column families; else 0.
+
+    Every start may add families, and writes a new metadata file of version 2.
+    """
+    if metadata is None or metadata.version == 1:
+        return 0
+    return max(number for number in files.metadata_v2 if number <= batch) + 1
 
 
 def _partitions(

@@ -54,11 +54,15 @@ def plan_stores(
     reader: BatchReader,
     older: Mapping[int, CommitEntry],
     max_chain: int,
+    families_since: int = 0,
 ) -> list[PlannedStore]:
     """Plan every store; reads changelog heads and snapshots only where they decide something."""
     todo, version = list(tasks), commit.batch + 1
     lineages = _lineages(todo, version, provider, codec, reader, older)
-    chains = [_chain(t, version, provider, lineages.get(t.folder), max_chain) for t in todo]
+    chains = [
+        _chain(t, version, provider, lineages.get(t.folder), max_chain, families_since)
+        for t in todo
+    ]
     if codec != _DECODABLE and any("*" in name for chain in chains for name in chain.missing):
         raise UnknownFormatError(
             f"state in format 2 compressed with {codec}: the commit log no longer tells the "
@@ -158,9 +162,19 @@ def _chain(
     provider: str,
     lineage: Mapping[int, str] | None,
     max_chain: int,
+    families_since: int,
 ) -> Chain:
-    reused = reuse_chain(task.files, version, provider=provider, ids=lineage, max_chain=max_chain)
-    return reused or choose_chain(task.files, version, provider=provider, ids=lineage)
+    reused = reuse_chain(
+        task.files,
+        version,
+        provider=provider,
+        ids=lineage,
+        max_chain=max_chain,
+        families_since=families_since,
+    )
+    return reused or choose_chain(
+        task.files, version, provider=provider, ids=lineage, families_since=families_since
+    )
 
 
 def _planned(task: StoreTask, chain: Chain, snapshot: bytes | None) -> PlannedStore:

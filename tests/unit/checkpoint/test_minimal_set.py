@@ -1,5 +1,6 @@
 """The planned state is complete and minimal, judged by a model of Spark's loader."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -233,3 +234,42 @@ def test_doubtful_snapshot_without_alternative_is_taken_with_a_warning() -> None
 
     assert plan.operators[0].stores[0].base_versions == (5,)
     assert "left from before a rewind" in plan.warnings[0]
+
+
+def test_rocksdb_snapshot_forced_before_its_changelog_is_no_leftover() -> None:
+    store = SyntheticStore(snapshots=frozenset({2, 5}))
+    world = checkpoint_of([[store]], provider="rocksdb", batch=6, written=7)
+    world.modified = {"state/0/0/5.zip": 1000.0, "state/0/0/5.changelog": 1001.5}
+
+    assert plan_batch(world).operators[0].stores[0].base_versions == (5,)
+
+
+def _with_families(world: MemoryCheckpoint, *starts: int) -> MemoryCheckpoint:
+    del world.files["state/0/_metadata/metadata"]
+    store = {"storeName": "default", "numPartitions": 1, "stateSchemaFilePaths": []}
+    info = {"operatorId": 0, "operatorName": "transformWithStateExec"}
+    body = json.dumps({"operatorInfo": info, "stateStoreInfo": [store]}).encode()
+    world.files |= {f"state/0/_metadata/v2/{batch}": b"v2\n" + body for batch in starts}
+    return world
+
+
+def test_store_with_column_families_cannot_start_from_empty() -> None:
+    # Its first snapshot alone says which families there are.
+    store = SyntheticStore(snapshots=frozenset())
+    world = checkpoint_of([[store]], provider="rocksdb", batch=3, written=4)
+
+    with pytest.raises(IncompleteError, match=r"state/0/0/1\.zip"):
+        plan_batch(_with_families(world, 0))
+
+
+def test_parents_base_is_not_used_again_across_a_start_that_may_add_families() -> None:
+    store = SyntheticStore(snapshots=frozenset({1, 6}))
+    world = checkpoint_of([[store]], provider="rocksdb", batch=6, written=7)
+    held = {f.path: f.size for f in plan_batch(world, batch=2).files}
+
+    same = plan_batch(_with_families(world, 0), held=held)
+    world.files["state/0/_metadata/metadata"] = b""
+    restarted = plan_batch(_with_families(world, 0, 5), held=held)
+
+    assert same.operators[0].stores[0].base_versions == (1,)
+    assert restarted.operators[0].stores[0].base_versions == (6,)
