@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dev.image.archive import ImageConfig, Layer
+from dev.image.containerfile import read_containerfile
 from dev.image.layers import code_layer, debian_layer, file_layer, jars_layer, python_layer
 
 __all__ = ["DEFAULT_SPARK_VERSION", "Image", "build_images"]
@@ -40,46 +41,26 @@ def build_images(spark_version: str = DEFAULT_SPARK_VERSION) -> list[Image]:
 
 def runtime_image(spark_version: str = DEFAULT_SPARK_VERSION) -> Image:
     """What drivers, executors and workers run."""
-    overrides = () if spark_version == DEFAULT_SPARK_VERSION else (f"pyspark=={spark_version}",)
+    file = read_containerfile("runtime")
     return Image(
         f"sparkpoint.dev/runtime:spark-{spark_version}",
         [
-            debian_layer(
-                ["ca-certificates", "openjdk-17-jre-headless", "procps", "python3", "tini"]
-            ),
-            python_layer("spark", overrides=overrides),
+            debian_layer(file.packages),
+            python_layer("spark", replace={"pyspark": spark_version}),
             jars_layer(spark_version),
             code_layer(),
         ],
-        ImageConfig(
-            entrypoint=["/opt/entrypoint.sh"],
-            user="185",
-            working_directory="/opt/spark/work",
-            environment={
-                "PATH": "/usr/local/bin:/usr/bin:/bin:/opt/python/bin",
-                "PYTHONPATH": "/opt/python",
-                "PYTHONUNBUFFERED": "1",
-                "SPARK_HOME": "/opt/python/pyspark",
-                "SPARK_CONF_DIR": "/opt/spark/conf",
-            },
-        ),
+        file.config,
     )
 
 
 def operator_image() -> Image:
     """What the controller runs."""
+    file = read_containerfile("operator")
     return Image(
         "sparkpoint.dev/operator:dev",
-        [
-            debian_layer(["ca-certificates", "python3", "tini"]),
-            python_layer("operator"),
-            code_layer(),
-        ],
-        ImageConfig(
-            entrypoint=["/usr/bin/tini", "-s", "--"],
-            user="185",
-            environment={"PYTHONPATH": "/opt/python", "PYTHONUNBUFFERED": "1"},
-        ),
+        [debian_layer(file.packages), python_layer("operator"), code_layer()],
+        file.config,
     )
 
 

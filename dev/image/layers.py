@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from dev.cache import cached, digest_of, require_free_space
@@ -76,9 +76,9 @@ def _debootstrap(root: Path, packages: Sequence[str]) -> None:
         )
 
 
-def python_layer(extra: str, *, overrides: Sequence[str] = ()) -> Layer:
-    """The locked packages of one extra, under /opt/python; `overrides` pins others instead."""
-    locked = _requirements(extra, overrides)
+def python_layer(extra: str, *, replace: Mapping[str, str] | None = None) -> Layer:
+    """The locked packages of one extra, under /opt/python; `replace` names other versions."""
+    locked = _requirements(extra, replace or {})
     key = f"python-{extra}-{digest_of([locked, _PYTHON_LEFT_OUT.pattern])}"
 
     def build(folder: Path) -> None:
@@ -96,23 +96,26 @@ def python_layer(extra: str, *, overrides: Sequence[str] = ()) -> Layer:
     return _layer(key, build)
 
 
-def _requirements(extra: str, overrides: Sequence[str]) -> str:
-    exported = _uv(
-        "export", "--frozen", "--no-default-groups", "--no-emit-project", "--extra", extra
+def _requirements(extra: str, replace: Mapping[str, str]) -> str:
+    options = (
+        "--frozen",
+        "--no-default-groups",
+        "--no-emit-project",
+        "--no-hashes",
+        "--no-annotate",
     )
-    replaced = {override.split("==")[0] for override in overrides}
-    lines = [line for line in exported.splitlines() if line and line[0].isalpha()]
-    # Without hashes: an override has none, and pip wants all or nothing.
-    kept = [
-        line.removesuffix("\\").strip() for line in lines if line.split("==")[0] not in replaced
-    ]
-    return "\n".join([*kept, *overrides])
+    exported = _uv("export", *options, "--no-header", "--extra", extra)
+    for name, version in replace.items():
+        exported = re.sub(rf"(?m)^{name}==\S+", f"{name}=={version}", exported)
+    return exported
 
 
 def _install(requirements: str, target: Path, folder: Path) -> None:
     listed = folder / "requirements.txt"
     listed.write_text(requirements)
-    _uv("pip", "install", "--quiet", "--target", str(target), "--requirements", str(listed))
+    # Debian bookworm has Python 3.11, whatever runs here.
+    options = ("--quiet", "--python-version", "3.11", "--target", str(target))
+    _uv("pip", "install", *options, "--requirements", str(listed))
     listed.unlink()
     _compile(target)
 
