@@ -80,6 +80,7 @@ class Lease:
         self._end = threading.Event()
         self._renewed = time.monotonic()
         self._stamp = ""
+        self._begun = self._renewed
         self.started = 0.0
         self._thread = threading.Thread(target=self._renew_forever, name="lease", daemon=True)
 
@@ -97,6 +98,7 @@ class Lease:
             self._store.replace(self._path, data, stamp=over)
         entry = self._store.stat(self._path)
         self._stamp, self.started = entry.stamp, entry.modified
+        self._begun = time.monotonic()
         self._prove(data)
         self._thread.start()
 
@@ -112,6 +114,10 @@ class Lease:
             "If-None-Match, so two writers could overwrite each other's savepoints. Use a server "
             "with conditional writes (Amazon S3, MinIO, SeaweedFS, Ceph from Squid on)."
         )
+
+    def now(self) -> float:
+        """The time by the store's clock, as far as we can tell."""
+        return self.started + (time.monotonic() - self._begun)
 
     def check(self) -> None:
         """LeaseLostError if it may have run out, so that what it pins may be gone."""

@@ -10,7 +10,15 @@ import json
 from datetime import UTC, datetime
 from typing import Annotated, Final, Literal, TypeVar
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
 from pydantic.alias_generators import to_camel
 
 from sparkpoint.savepoint.errors import DamagedError, NewerFormatError
@@ -52,7 +60,6 @@ def _folder(name: str) -> str:
 
 
 Prefix = Annotated[str, StringConstraints(max_length=255), AfterValidator(_folder)]
-
 
 
 class Strict(BaseModel):

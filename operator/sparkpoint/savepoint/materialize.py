@@ -141,7 +141,7 @@ def _inspect(target: Store) -> _Found:
         if live:
             raise TargetNotEmptyError(
                 f"{target.uri} is not empty ({len(live)} files, such as {min(live)}), and no "
-                "restore of ours filled it. Restore into a new place; nothing is ever mixed or overwritten."
+                "restore of ours filled it. Restore into a new place; nothing is ever mixed."
             )
         return _Found(None, None, {}, {})
     good = {

@@ -84,6 +84,11 @@ class ObjectWriter:
                 self._count(taken.digest, taken.size, existed=taken.existed)
         return Content(taken.digest, taken.size, taken.stamp)
 
+    def knows(self, digest: str) -> bool:
+        """Whether the content is stored already, or relied upon."""
+        with self._lock:
+            return digest in self._located
+
     def _wanted(self, digest: str) -> str | None:
         with self._lock:
             return None if digest in self._located else object_path(digest)

@@ -43,12 +43,12 @@ def publish(
                 f"{store.uri}/{path} was created by somebody else meanwhile. Choose another name.",
                 existing,
             ) from error
-    _confirm(store, path, writer)
+    _confirm(store, path, writer, lease)
     found = catalogue.read_savepoint(store, path)
     return Savepoint(found.id, found.path, found.published, found.manifest, tuple(sorted(tags)))
 
 
-def _confirm(store: Store, path: str, writer: ObjectWriter) -> None:
+def _confirm(store: Store, path: str, writer: ObjectWriter, lease: Lease) -> None:
     """Make sure that no collection removed an object that existed and was refreshed by us.
 
     A collection that had decided to delete it may have looked at its age just before. So wait for a
@@ -57,7 +57,7 @@ def _confirm(store: Store, path: str, writer: ObjectWriter) -> None:
     if not writer.refreshed:
         return
     deadline = time.monotonic() + _PATIENCE
-    while _collecting(store) and time.monotonic() < deadline:
+    while _collecting(store, lease.now()) and time.monotonic() < deadline:
         time.sleep(_PAUSE)
     for digest in sorted(writer.refreshed):
         try:
@@ -70,10 +70,9 @@ def _confirm(store: Store, path: str, writer: ObjectWriter) -> None:
             ) from error
 
 
-def _collecting(store: Store) -> bool:
+def _collecting(store: Store, now: float) -> bool:
     leases = [lease for lease in read_leases(store) if lease.path == COLLECT_LEASE]
-    # Its own clock is all we have here: a dead collector's lease is waited for a little too long.
-    return any(lease.is_active(time.time()) for lease in leases)
+    return any(lease.is_active(now) for lease in leases)
 
 
 def withdraw(store: Store, savepoint: Savepoint, *, keep_record: bool = True) -> None:

@@ -5,7 +5,8 @@ Everything here delegates; each operation is a module of its own.
 
 import contextlib
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import StringConstraints
@@ -13,12 +14,17 @@ from pydantic import StringConstraints
 from sparkpoint.savepoint import catalogue
 from sparkpoint.savepoint.capture import CaptureRequest, CaptureResult, capture
 from sparkpoint.savepoint.catalogue import Catalogue, Savepoint
-from sparkpoint.savepoint.errors import NotARepositoryError
+from sparkpoint.savepoint.collect import DEFAULT_GRACE, CollectResult, collect
+from sparkpoint.savepoint.errors import NotARepositoryError, ProtectedError
 from sparkpoint.savepoint.manifest import FORMAT, Strict, canonical, parse_document
 from sparkpoint.savepoint.materialize import MaterializeRequest, MaterializeResult, materialize
 from sparkpoint.savepoint.names import REPOSITORY
 from sparkpoint.savepoint.progress import Progress
+from sparkpoint.savepoint.publish import withdraw
+from sparkpoint.savepoint.retention import RetentionPlan, RetentionPolicy, plan_retention
 from sparkpoint.savepoint.table import Table
+from sparkpoint.savepoint.transfer import copy_savepoint
+from sparkpoint.savepoint.verify import Verification, verify
 from sparkpoint.storage import Store
 from sparkpoint.storage.errors import AlreadyExistsError, NotFoundError
 
@@ -110,6 +116,52 @@ class Repository:
     def files(self, savepoint: Savepoint) -> Table:
         """The table of a savepoint's files."""
         return catalogue.read_table(self.store, savepoint)
+
+    def verify(
+        self, savepoints: Iterable[Savepoint], *, progress: Progress | None = None
+    ) -> "Sequence[Verification]":
+        """Check that savepoints can be restored, reading every byte once."""
+        return verify(self.store, savepoints, progress=progress)
+
+    def copy(
+        self, savepoint: Savepoint, target: "Repository", *, progress: Progress | None = None
+    ) -> Savepoint:
+        """Copy a savepoint to another repository, where it has the same id."""
+        return copy_savepoint(self.store, savepoint, target.store, progress=progress)
+
+    def delete(self, savepoint: Savepoint, *, protected: Mapping[str, str] | None = None) -> None:
+        """Remove a savepoint; its bytes go with the next collection after the grace period.
+
+        `protected` is id -> who uses it, from whoever knows; ProtectedError names the user.
+        """
+        user = (protected or {}).get(savepoint.id)
+        if user is not None:
+            raise ProtectedError(
+                f"{savepoint.key} is used by {user}. Stop that, or delete another savepoint."
+            )
+        withdraw(self.store, savepoint)
+
+    def retain(
+        self,
+        policy: RetentionPolicy,
+        *,
+        now: datetime,
+        protected: Mapping[str, str] | None = None,
+        namespace: str | None = None,
+        job: str | None = None,
+    ) -> RetentionPlan:
+        """What a policy would keep and remove; nothing is removed here: `apply` does."""
+        found = self.list(namespace=namespace, job=job)
+        return plan_retention(found.savepoints, policy, now=now, protected=protected)
+
+    def apply(self, plan: RetentionPlan, *, protected: Mapping[str, str] | None = None) -> None:
+        """Delete what the plan removes, oldest first."""
+        for savepoint in reversed(plan.remove):
+            self.delete(savepoint, protected=protected)
+
+    def collect(self, *, grace: float = DEFAULT_GRACE, dry_run: bool = False) -> CollectResult:
+        """Free what no savepoint needs. `grace` is in seconds."""
+        return collect(self.store, grace=grace, dry_run=dry_run)
 
     def tag(self, savepoint: Savepoint, tags: Iterable[str]) -> None:
         """Give it tags; its id does not change."""

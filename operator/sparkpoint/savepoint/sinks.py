@@ -97,9 +97,9 @@ def _plan_empty(
     if mode is not Mode.FORK:
         return None
     raise SinkConflictError(
-        f"{store.uri} is new, but the query goes on at batch {query.batch + 1}: what it writes "
-        "could not be read by Spark, as the log would lack its beginning. Say --sink-policy seed to put "
-        "an empty beginning there, or ignore."
+        f"{store.uri} is new, but the query goes on at batch {query.batch + 1}: Spark could not "
+        "read what it writes, as the log would lack its beginning. Say --sink-policy seed to put an "
+        "empty beginning there, or ignore."
     )
 
 

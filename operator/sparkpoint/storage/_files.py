@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import IO
 
-from sparkpoint.storage._linux import UNSUPPORTED, reflink
+from sparkpoint.storage._linux import UNSUPPORTED, reflink, start_writeback
 
 __all__ = [
     "CHUNK",
@@ -66,7 +66,10 @@ def copy_and_hash(source: int, target: int) -> tuple[str, int]:
     if position == 0:
         # Nothing was copied: an empty file, a file system without copy_file_range, or a special one
         # (procfs, some FUSE) that answers 0 although there is content.
-        return _copy_through_memory(source, target, buffer)
+        digest_and_size = _copy_through_memory(source, target, buffer)
+        start_writeback(target)
+        return digest_and_size
+    start_writeback(target)
     return digest.hexdigest(), position
 
 

@@ -8,10 +8,11 @@ import errno
 import fcntl
 import os
 
-__all__ = ["UNSUPPORTED", "reflink", "rename_noreplace", "sync_file_system"]
+__all__ = ["UNSUPPORTED", "reflink", "rename_noreplace", "start_writeback", "sync_file_system"]
 
 _AT_FDCWD = -100
 _RENAME_NOREPLACE = 1
+_SYNC_FILE_RANGE_WRITE = 2
 _FICLONE = 0x40049409
 
 UNSUPPORTED = frozenset(
@@ -54,6 +55,14 @@ def reflink(source: int, target: int) -> bool:
             return False
         raise
     return True
+
+
+def start_writeback(descriptor: int) -> None:
+    """Let the kernel begin to write the file out, so that a later sync has less to wait for."""
+    if hasattr(_libc, "sync_file_range"):
+        _libc.sync_file_range(
+            descriptor, ctypes.c_int64(0), ctypes.c_int64(0), _SYNC_FILE_RANGE_WRITE
+        )
 
 
 def sync_file_system(descriptor: int) -> None:

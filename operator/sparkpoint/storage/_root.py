@@ -17,11 +17,13 @@ from sparkpoint.storage._linux import UNSUPPORTED, rename_noreplace
 from sparkpoint.storage.errors import BadLocationError, NotFoundError, UnsupportedError
 from sparkpoint.storage.interface import check_path
 
-__all__ = ["TEMPORARY", "Root"]
+__all__ = ["LOCK", "TEMPORARY", "Root"]
 
 TEMPORARY = ".sparkpoint-tmp"
 """Where unfinished files are, seen from the root; no listing shows it."""
 
+LOCK = "lock"
+"""Never removed: two processes must not lock two files of this name."""
 _ATTEMPTS = 5
 """How often a folder is made again that somebody else removes because it was empty."""
 
@@ -133,7 +135,7 @@ class Root:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Exclude every other process on this file system that does the same."""
-        lock = f"{self.path}/{TEMPORARY}/lock"
+        lock = f"{self.path}/{TEMPORARY}/{LOCK}"
         os.makedirs(os.path.dirname(lock), exist_ok=True)
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:

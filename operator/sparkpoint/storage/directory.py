@@ -23,7 +23,7 @@ from sparkpoint.storage._files import (
 )
 from sparkpoint.storage._linux import sync_file_system
 from sparkpoint.storage._posix import explained
-from sparkpoint.storage._root import TEMPORARY, Root
+from sparkpoint.storage._root import LOCK, TEMPORARY, Root
 from sparkpoint.storage.errors import (
     AlreadyExistsError,
     BadLocationError,
@@ -208,8 +208,9 @@ class DirectoryStore:
         with explained(self.uri, path), self._root.temporary() as (temporary, descriptor):
             digest, size, stamp = _fill(descriptor, source, path)
             wanted = name(digest)
-            existed = wanted is not None and self.touch(wanted)
-            if wanted is not None and not existed:
+            existed = wanted is not None and self._stamp(wanted) is not None
+            if wanted is not None:
+                # Over an existing one too: it may be what a power failure left of a write.
                 self._root.move(temporary, wanted)
             return Taken(digest, size, stamp, wanted, existed)
 
@@ -254,7 +255,8 @@ class DirectoryStore:
     def abandoned(self) -> Iterator[Entry]:
         """Temporary files, those of living writers included."""
         with explained(self.uri):
-            yield from self._scan(f"{self._root.path}/{TEMPORARY}", f"{TEMPORARY}/")[1]
+            found = self._scan(f"{self._root.path}/{TEMPORARY}", f"{TEMPORARY}/")[1]
+            yield from (entry for entry in found if entry.path != f"{TEMPORARY}/{LOCK}")
 
     def discard(self, entry: Entry) -> None:
         """Remove one temporary file."""

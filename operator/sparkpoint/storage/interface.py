@@ -51,7 +51,7 @@ class Taken:
     path: str | None
     """Where the content is now; None if the caller did not want it stored."""
     existed: bool
-    """A file of this name was there before: it was refreshed, not written."""
+    """A file of this name was there before; it has the right content and is young now."""
 
 
 class Store(Protocol):

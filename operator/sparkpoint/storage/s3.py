@@ -245,10 +245,17 @@ class S3Store:
             if size != entry.size:
                 raise ChangedError(f"{source.uri}/{path} changed while it was read.")
             wanted = name(digest)
-            existed = wanted is not None and self.touch(wanted)
+            existed = wanted is not None and self._refresh(wanted, size)
             if wanted is not None and not existed:
                 self._store(wanted, spool, source=(source, entry), digest=digest)
             return Taken(digest, size, entry.stamp, wanted, existed)
+
+    def _refresh(self, path: str, size: int) -> bool:
+        """Touch an object if it is there and has the right size."""
+        try:
+            return self.stat(path).size == size and self.touch(path)
+        except NotFoundError:
+            return False
 
     def _store(
         self, wanted: str, spool: IO[bytes], *, source: tuple[Store, Entry], digest: str

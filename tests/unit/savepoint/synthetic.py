@@ -23,7 +23,7 @@ _PROVIDERS = {
 
 def seed_of(text: str) -> random.Random:
     """A generator that any run can repeat."""
-    return random.Random(text)  # noqa: S311
+    return random.Random(text)
 
 
 @dataclass

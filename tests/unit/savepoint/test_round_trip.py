@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 
 from sparkpoint.checkpoint.plan import plan_batch
-from sparkpoint.savepoint import CaptureRequest, MaterializeRequest, Mode, Repository
+from sparkpoint.savepoint import CaptureRequest, Repository
 from sparkpoint.storage import DirectoryStore, Store
 from tests.unit.savepoint.synthetic import SyntheticQuery
 
@@ -31,4 +31,4 @@ def test_a_restored_checkpoint_holds_exactly_the_files_of_the_batch(
 
     expected = planned(source)
     assert result.savepoint.manifest.queries[0].batch == 5
-    assert {e.path: restored.read(e.path) for e in restored.list() if "." != e.path[0]} == expected
+    assert {e.path: restored.read(e.path) for e in restored.list() if e.path[0] != "."} == expected

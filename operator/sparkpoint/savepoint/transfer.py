@@ -1,0 +1,98 @@
+"""Copying a savepoint to another repository: the same manifest, so the same id."""
+
+from functools import partial
+
+from sparkpoint.savepoint import catalogue
+from sparkpoint.savepoint.catalogue import Savepoint
+from sparkpoint.savepoint.errors import DamagedError, NameTakenError, NoSuchSavepointError
+from sparkpoint.savepoint.filling import run_all
+from sparkpoint.savepoint.leases import hold
+from sparkpoint.savepoint.manifest import MANIFEST_LIMIT
+from sparkpoint.savepoint.names import manifest_path, object_path
+from sparkpoint.savepoint.objects import Location, ObjectWriter
+from sparkpoint.savepoint.progress import Amount, Progress, Silent
+from sparkpoint.savepoint.publish import publish
+from sparkpoint.storage import Store
+from sparkpoint.storage.errors import NotFoundError
+
+__all__ = ["copy_savepoint"]
+
+
+def copy_savepoint(
+    origin: Store, savepoint: Savepoint, target: Store, *, progress: Progress | None = None
+) -> Savepoint:
+    """Copy what the target lacks, checked on the way; a savepoint that is there already is fine."""
+    present = _present(target, savepoint.path)
+    if present is not None:
+        return _same(present, savepoint, target)
+    progress = progress or Silent()
+    base = _base(target, savepoint)
+    pins = [base.manifest.files.table] if base else []
+    with (
+        hold(origin, f"copy {savepoint.key}", pins=[savepoint.manifest.files.table]),
+        hold(target, f"copy {savepoint.key}", pins=pins) as lease,
+    ):
+        savepoint_now = catalogue.reread(origin, savepoint)
+        table = catalogue.read_table(origin, savepoint_now)
+        writer = ObjectWriter(target, _known(target, base))
+        wanted = sorted({*table.objects, savepoint.manifest.files.table})
+        progress.start(f"copy {savepoint.key}", Amount(len(wanted), 0))
+        tasks = [partial(_copy, writer, origin, digest, progress) for digest in wanted]
+        run_all(tasks, threads=max(origin.parallelism, target.parallelism), name="copy")
+        data = origin.read(savepoint.path, limit=MANIFEST_LIMIT)
+        return publish(
+            target, data, path=savepoint.path, lease=lease, writer=writer, tags=savepoint.tags
+        )
+
+
+def _present(target: Store, path: str) -> Savepoint | None:
+    try:
+        return catalogue.read_savepoint(target, path)
+    except NoSuchSavepointError:
+        return None
+
+
+def _same(present: Savepoint, savepoint: Savepoint, target: Store) -> Savepoint:
+    if present.id != savepoint.id:
+        raise NameTakenError(
+            f"{target.uri}/{present.path} exists already and is another savepoint. Delete it "
+            "there, or copy under the name it has.",
+            present,
+        )
+    return present
+
+
+def _base(target: Store, savepoint: Savepoint) -> Savepoint | None:
+    """A savepoint that the target has and that probably shares most objects."""
+    parent = savepoint.manifest.parent
+    if parent is not None:
+        path = manifest_path(parent.namespace, parent.job, parent.name)
+        found = _present(target, path)
+        if found is not None and found.id == parent.id:
+            return found
+    manifest = savepoint.manifest
+    return catalogue.newest(target, namespace=manifest.namespace, job=manifest.job)
+
+
+def _known(target: Store, base: Savepoint | None) -> dict[str, Location]:
+    if base is None:
+        return {}
+    try:
+        present = catalogue.reread(target, base)
+    except NoSuchSavepointError:
+        return {}
+    objects = catalogue.read_table(target, present).objects
+    return {digest: Location(digest, 0) for digest in objects}
+
+
+def _copy(writer: ObjectWriter, origin: Store, digest: str, progress: Progress) -> None:
+    if writer.knows(digest):
+        progress.advance(Amount(1, 0))
+        return
+    try:
+        content = writer.take(origin, object_path(digest))
+    except NotFoundError as error:
+        raise DamagedError(f"{origin.uri}/{object_path(digest)} is missing.") from error
+    if content.digest != digest:
+        raise DamagedError(f"{origin.uri}/{object_path(digest)} is damaged; nothing was copied.")
+    progress.advance(Amount(1, content.size))
