@@ -12,6 +12,7 @@ from dev.image.build import DEFAULT_SPARK_VERSION
 
 __all__ = [
     "EXAMPLE",
+    "RUNTIME_IMAGE",
     "SparkJob",
     "job_objects",
     "log_writer",

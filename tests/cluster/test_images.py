@@ -1,0 +1,91 @@
+"""What is in our images, seen from inside a pod."""
+
+import json
+import time
+
+import pytest
+
+from dev.cluster.lifecycle import Cluster
+from dev.image.__main__ import load_images
+from dev.jobs import RUNTIME_IMAGE
+from tests.cluster.namespace import Namespace
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+
+_SECOND_SPARK = "4.2.1"
+
+_STREAM = """
+import pathlib, sys, tempfile
+from pyspark.sql import SparkSession
+folder = tempfile.mkdtemp()
+pathlib.Path(folder, "input").mkdir()
+pathlib.Path(folder, "input", "a.txt").write_text("x\\ny\\nx\\n")
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+spark = spark.config("spark.sql.shuffle.partitions", "1").getOrCreate()
+lines = spark.readStream.text(folder + "/input")
+query = (lines.groupBy("value").count().writeStream.outputMode("complete").format("memory")
+    .queryName("counts").option("checkpointLocation", folder + "/ck")
+    .trigger(availableNow=True).start())
+query.awaitTermination()
+print(spark.version, sorted(map(tuple, spark.table("counts").collect())))
+"""
+
+_CONTENT = """
+import importlib.metadata as m, json, os, pathlib, shutil
+caches = [p for p in ("/var/cache", "/var/lib/apt/lists") if any(pathlib.Path(p).glob("*"))]
+jars = [p.name for p in pathlib.Path(os.environ["SPARK_HOME"], "jars").glob("*.jar")]
+print(json.dumps({
+    "user": os.getuid(),
+    "compilers": [c for c in ("gcc", "cc", "g++", "javac", "make") if shutil.which(c)],
+    "caches": caches,
+    "packages": sorted(d.metadata["Name"].lower() for d in m.distributions()),
+    "s3a": sorted(j for j in jars if j.startswith(("hadoop-aws", "aws-sdk"))),
+}))
+"""
+
+
+def _run(namespace: Namespace, image: str, program: str, *, seconds: int = 120) -> str:
+    pod = f"probe-{time.monotonic_ns()}"
+    namespace.kubectl(
+        *("run", pod, f"--image={image}", "--image-pull-policy=Never", "--restart=Never"),
+        *("--", "python3", "-c", program),
+    )
+    namespace.await_true(
+        f"{pod} to end",
+        lambda: (
+            namespace.kubectl("get", "pod", pod, "-o", "jsonpath={.status.phase}")
+            in ("Succeeded", "Failed")
+        ),
+        seconds=seconds,
+        pods=[pod],
+    )
+    return namespace.kubectl("logs", pod)
+
+
+def test_the_runtime_image_holds_what_jobs_need_and_nothing_to_build_with(
+    namespace: Namespace,
+) -> None:
+    content = json.loads(_run(namespace, RUNTIME_IMAGE, _CONTENT))
+
+    assert content["user"] == 185
+    assert content["compilers"] == []
+    assert content["caches"] == []
+    assert {"pyspark", "pandas", "pyarrow", "protobuf", "boto3"} <= set(content["packages"])
+    assert [jar.split("-")[0] for jar in content["s3a"]] == ["aws", "hadoop"]
+
+
+def test_our_package_imports_in_both_images(namespace: Namespace) -> None:
+    program = "import sparkpoint; print(sparkpoint.__version__)"
+
+    for image in (RUNTIME_IMAGE, "sparkpoint.dev/operator:dev"):
+        assert _run(namespace, image, program).strip() == "0.1.0"
+
+
+def test_an_image_of_another_spark_version_runs_a_stream(
+    cluster: Cluster, namespace: Namespace
+) -> None:
+    load_images(cluster, spark_version=_SECOND_SPARK)
+
+    printed = _run(namespace, f"sparkpoint.dev/runtime:spark-{_SECOND_SPARK}", _STREAM)
+
+    assert f"{_SECOND_SPARK} [('x', 2), ('y', 1)]" in printed
