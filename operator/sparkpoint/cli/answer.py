@@ -1,0 +1,72 @@
+"""What a command has to say, and how it reaches the terminal, a pipe or a script.
+
+Results go to stdout, everything else to stderr; with `--json`, stdout is one JSON document.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sparkpoint.cli.exits import Exit
+
+__all__ = ["Answer", "Settings", "emit", "printable", "write_document", "write_text"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What every command may be told."""
+
+    endpoint_url: str | None = None
+    json: bool = False
+    quiet: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The result of a command in both shapes."""
+
+    document: Mapping[str, object]
+    text: str
+    notes: tuple[str, ...] = ()
+    """What a person should know besides; on stderr, unless `--quiet`."""
+    alarm: str = ""
+    """Why the exit code is not 0; on stderr, whatever the options."""
+    exit: Exit = Exit.OK
+
+
+def emit(answer: Answer, settings: Settings) -> None:
+    """Print it."""
+    if settings.json:
+        write_document(answer.document)
+    elif answer.text:
+        write_text(f"{printable(answer.text.rstrip())}\n")
+    for note in () if settings.quiet else answer.notes:
+        print(f"Note: {printable(note)}", file=sys.stderr)
+    if answer.alarm:
+        print(f"Error: {printable(answer.alarm)}", file=sys.stderr)
+
+
+def printable(text: str) -> str:
+    """Without control characters: a name in a checkpoint must not steer the terminal."""
+    return "".join(c if c == "\n" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def write_document(document: Mapping[str, object]) -> None:
+    """One JSON document on stdout."""
+    write_text(f"{json.dumps(document, indent=2, ensure_ascii=False)}\n")
+
+
+def write_text(text: str) -> None:
+    """Text on stdout; a reader that went away, such as `head`, ends the program without noise."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes stdout once more at exit, which would complain again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        raise SystemExit(Exit.PIPE_CLOSED) from None
+    except UnicodeEncodeError:
+        encoding = sys.stdout.encoding or "ascii"
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding))

@@ -1,0 +1,97 @@
+"""The entry point: the tree of commands, and what happens when one fails.
+
+Errors that the packages below foresee become one sentence and an exit code (failures.py); a
+traceback is shown only if SPARKPOINT_DEBUG=1 asks for it.
+"""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import PurePath
+
+import click
+
+from sparkpoint import __version__
+from sparkpoint.cli.answer import printable, write_document
+from sparkpoint.cli.commands import catalogue
+from sparkpoint.cli.commands.checkpoint import checkpoint
+from sparkpoint.cli.commands.completion import completion
+from sparkpoint.cli.commands.housekeeping import collect, log, retain
+from sparkpoint.cli.commands.savepoint import savepoint
+from sparkpoint.cli.exits import Exit
+from sparkpoint.cli.failures import Failure, as_document, explain
+
+__all__ = ["main", "root"]
+
+_INTERRUPTED = Failure(
+    "Interrupted",
+    "Interrupted. Nothing half-done is left that a later run could trip over: run the same command "
+    "again, or another.",
+    Exit.INTERRUPTED,
+    retry_helps=True,
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="sparkpoint", message="%(prog)s %(version)s")
+def root() -> None:
+    """Savepoints for Spark Structured Streaming: take, keep, and bring back the state of a query.
+
+    Works on any checkpoint, on disk or S3, of a running or a stopped query; needs neither Spark nor
+    Kubernetes.
+    """
+
+
+for _command in (
+    catalogue.list_command,
+    catalogue.show,
+    catalogue.verify,
+    catalogue.delete,
+    catalogue.tag,
+):
+    savepoint.add_command(_command)
+for _command in (savepoint, log, retain, collect, checkpoint, completion):
+    root.add_command(_command)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line; the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = root.main(given, prog_name=_program(), standalone_mode=False)
+    except (click.Abort, KeyboardInterrupt):
+        return _fail(_INTERRUPTED, given)
+    except click.ClickException as error:
+        return _fail_usage(error, given)
+    except Exception as error:
+        # The outermost loop: whatever it is, it ends here as a sentence.
+        if os.environ.get("SPARKPOINT_DEBUG") == "1":
+            traceback.print_exc()
+        return _fail(explain(error), given)
+    return int(code or 0)
+
+
+def _program() -> str:
+    """As the user called it: kubectl runs its plug-ins by their file's name."""
+    name = PurePath(sys.argv[0]).name
+    return "kubectl sparkpoint" if name.startswith("kubectl") else "sparkpoint"
+
+
+def _fail(failure: Failure, given: list[str]) -> int:
+    if "--json" in given:
+        write_document(as_document(failure))
+    print(f"Error: {printable(failure.message)}", file=sys.stderr)
+    return int(failure.exit)
+
+
+def _fail_usage(error: click.ClickException, given: list[str]) -> int:
+    if "--json" in given:
+        message = error.format_message()
+        write_document(as_document(Failure("Usage", message, Exit.USAGE)))
+    error.show()
+    return int(Exit.USAGE)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""The log of a repository: as paragraphs, or as lines beside the tree."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+
+from sparkpoint.cli.render.graph import Node, draw
+from sparkpoint.cli.render.savepoints import batches
+from sparkpoint.cli.render.text import age, fields, moment, size
+from sparkpoint.savepoint import Savepoint
+from sparkpoint.savepoint.manifest import Parent
+
+__all__ = ["graph_text", "log_text"]
+
+Uses = Mapping[str, Sequence[str]]
+"""Savepoint id -> what uses it."""
+
+
+def log_text(savepoints: Iterable[Savepoint], uses: Uses, now: datetime) -> str:
+    """A paragraph each, in the order given."""
+    return "\n\n".join("\n".join(_paragraph(each, uses, now)) for each in savepoints)
+
+
+def _paragraph(savepoint: Savepoint, uses: Uses, now: datetime) -> Iterator[str]:
+    manifest = savepoint.manifest
+    parent = manifest.parent
+    key = f"{parent.namespace}/{parent.job}/{parent.name}" if parent else ""
+    yield f"savepoint {savepoint.id}"
+    yield from fields(
+        [
+            ("name", savepoint.key),
+            ("parent", f"{key} ({parent.id[:12]})" if parent else "none"),
+            ("revision", manifest.revision or ""),
+            ("batch", batches(manifest)),
+            ("created", f"{moment(manifest.created)} ({age(manifest.created, now)})"),
+            ("size", f"{size(manifest.files.bytes)}, {size(manifest.files.new_bytes)} new"),
+            ("tags", ", ".join(savepoint.tags)),
+            ("used by", "; ".join(uses.get(savepoint.id, ()))),
+        ]
+    )
+
+
+def graph_text(savepoints: Sequence[Savepoint], uses: Uses, now: datetime) -> str:
+    """The tree, with a line of text beside each savepoint."""
+    present = {each.id for each in savepoints}
+    orphans = [each for each in savepoints if each.manifest.parent]
+    gone = {
+        each.manifest.parent.id: _gone(each.manifest.parent, each.manifest.created)
+        for each in reversed(orphans)
+        if each.manifest.parent and each.manifest.parent.id not in present
+    }
+    return draw([*(_node(each, uses, now) for each in savepoints), *gone.values()])
+
+
+def _gone(parent: Parent, created: datetime) -> Node:
+    """A parent that is not there any more, as old as its oldest child: nobody knows better."""
+    line = f"{parent.id[:12]} {parent.namespace}/{parent.job}/{parent.name}  deleted"
+    return Node(parent.id, None, created, [line], gone=True)
+
+
+def _node(savepoint: Savepoint, uses: Uses, now: datetime) -> Node:
+    manifest = savepoint.manifest
+    parts = [
+        f"{savepoint.id[:12]} {savepoint.key}",
+        f"batch {batches(manifest)}",
+        age(manifest.created, now),
+        f"{size(manifest.files.bytes)} (+{size(manifest.files.new_bytes)})",
+        f"rev {manifest.revision}" if manifest.revision else "",
+        f"[{', '.join(savepoint.tags)}]" if savepoint.tags else "",
+    ]
+    lines = ["  ".join(part for part in parts if part)]
+    lines += [f"used by {use}" for use in uses.get(savepoint.id, ())]
+    parent = manifest.parent
+    return Node(savepoint.id, parent.id if parent else None, manifest.created, lines)

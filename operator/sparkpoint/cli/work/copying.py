@@ -1,0 +1,30 @@
+"""`savepoint copy`."""
+
+from sparkpoint.cli.answer import Answer, Settings
+from sparkpoint.cli.progress import shown_progress
+from sparkpoint.cli.render.documents import savepoint_document
+from sparkpoint.cli.render.savepoints import copy_text
+from sparkpoint.cli.work.places import open_repository
+from sparkpoint.cli.work.references import find
+from sparkpoint.savepoint import Repository
+from sparkpoint.storage import open_store
+
+__all__ = ["copy_to_repository"]
+
+
+def copy_to_repository(
+    settings: Settings, reference: str, *, origin: str, target: str, target_endpoint: str | None
+) -> Answer:
+    """Copy a savepoint; the target is made if it does not exist."""
+    here = open_repository(settings, origin)
+    savepoint = find(here, reference)
+    there = Repository.init(open_store(target, target_endpoint or settings.endpoint_url))
+    with shown_progress(settings) as progress:
+        copied = here.copy(savepoint, there, progress=progress)
+    document = {
+        "savepoint": savepoint_document(copied),
+        "from": here.store.uri,
+        "to": there.store.uri,
+        "copiedBytes": progress.bytes,
+    }
+    return Answer(document=document, text=copy_text(copied, there.store.uri, progress.bytes))

@@ -1,0 +1,83 @@
+"""`savepoint create`."""
+
+import re
+from dataclasses import dataclass
+
+from sparkpoint.cli.answer import Answer, Settings
+from sparkpoint.cli.progress import shown_progress
+from sparkpoint.cli.render.documents import savepoint_document
+from sparkpoint.cli.render.savepoints import capture_text
+from sparkpoint.cli.work.ancestry import default_parent
+from sparkpoint.cli.work.places import located, open_place, queries_in
+from sparkpoint.cli.work.references import find
+from sparkpoint.cli.work.sinks import recorded_sinks
+from sparkpoint.savepoint import CaptureRequest, Repository
+from sparkpoint.savepoint.capture import LATEST, NONE
+from sparkpoint.savepoint.errors import BadNameError
+from sparkpoint.storage import Store
+
+__all__ = ["NewSavepoint", "create_savepoint"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSavepoint:
+    """What the command line says about it."""
+
+    job: tuple[str, str] | None = None
+    name: str | None = None
+    queries: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    parent: str | None = None
+    revision: str | None = None
+    sinks: tuple[str, ...] = ()
+
+
+def create_savepoint(
+    settings: Settings, checkpoint: str, location: str, wanted: NewSavepoint
+) -> Answer:
+    """Capture a checkpoint into a repository, which is made if it does not exist."""
+    source = open_place(settings, checkpoint)
+    # Looked for first, so that a mistyped path makes no repository.
+    queries = queries_in(source)
+    job = wanted.job or _job_of(source)
+    sinks = recorded_sinks(settings, wanted.sinks, wanted.queries or queries)
+    repository = Repository.init(open_place(settings, location))
+    request = CaptureRequest(
+        namespace=job[0],
+        job=job[1],
+        name=wanted.name,
+        parent=_parent(repository, source, job, wanted.parent),
+        queries=wanted.queries,
+        tags=wanted.tags,
+        revision=wanted.revision,
+        trigger="cli",
+        sinks=sinks,
+    )
+    with located(source), shown_progress(settings) as progress:
+        result = repository.capture(source, request, progress=progress)
+    document = {
+        "repository": repository.store.uri,
+        "savepoint": savepoint_document(result.savepoint),
+        "readBytes": result.read_bytes,
+    }
+    return Answer(document=document, text=capture_text(result))
+
+
+def _job_of(source: Store) -> tuple[str, str]:
+    last = source.uri.rstrip("/").rsplit("/", 1)[-1].lower()
+    name = re.sub(r"[^a-z0-9._-]+", "-", last).strip("-._")[:128].rstrip("-._")
+    if not name:
+        raise BadNameError(f"No job's name can be made of {source.uri}: give --job NS/NAME.")
+    return "default", name
+
+
+def _parent(repository: Repository, source: Store, job: tuple[str, str], wanted: str | None) -> str:
+    match wanted:
+        case None:
+            return default_parent(repository, source, job)
+        case "latest":
+            return LATEST
+        case "none":
+            return NONE
+        case reference:
+            return find(repository, reference).id

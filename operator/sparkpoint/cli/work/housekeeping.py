@@ -1,0 +1,43 @@
+"""`retain` and `collect`."""
+
+from datetime import UTC, datetime, timedelta
+
+from sparkpoint.cli.answer import Answer, Settings
+from sparkpoint.cli.render.documents import collection_document, retention_document
+from sparkpoint.cli.render.plans import collection_text, retention_text
+from sparkpoint.cli.work.places import open_repository
+from sparkpoint.savepoint.retention import RetentionPolicy
+
+__all__ = ["collect_garbage", "retain_savepoints"]
+
+
+def retain_savepoints(
+    settings: Settings,
+    location: str,
+    policy: RetentionPolicy,
+    *,
+    job: tuple[str, str] | None,
+    dry_run: bool,
+) -> Answer:
+    """Plan, carry the plan out unless told not to, and print it."""
+    repository = open_repository(settings, location)
+    now = datetime.now(UTC)
+    namespace, name = job or (None, None)
+    plan = repository.retain(policy, now=now, namespace=namespace, job=name)
+    if not dry_run:
+        repository.apply(plan)
+    return Answer(
+        document=retention_document(repository.store.uri, plan, dry_run=dry_run),
+        text=retention_text(plan, now, dry_run=dry_run),
+    )
+
+
+def collect_garbage(
+    settings: Settings, location: str, *, grace: timedelta, dry_run: bool
+) -> Answer:
+    """Free what no savepoint needs."""
+    repository = open_repository(settings, location)
+    result = repository.collect(grace=grace.total_seconds(), dry_run=dry_run)
+    return Answer(
+        document=collection_document(repository.store.uri, result), text=collection_text(result)
+    )

@@ -1,0 +1,54 @@
+"""`savepoint restore`."""
+
+from dataclasses import dataclass
+
+from sparkpoint.cli.answer import Answer, Settings
+from sparkpoint.cli.progress import shown_progress
+from sparkpoint.cli.render.documents import restore_document
+from sparkpoint.cli.render.savepoints import restore_text
+from sparkpoint.cli.work.places import located, open_place, open_repository
+from sparkpoint.cli.work.references import find
+from sparkpoint.cli.work.sinks import sink_stores
+from sparkpoint.savepoint import Manifest, MaterializeRequest, Mode, SinkPolicy
+from sparkpoint.storage import Store
+
+__all__ = ["Restoring", "restore_savepoint"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restoring:
+    """What the command line says about it."""
+
+    target: str
+    mode: str
+    sinks: tuple[str, ...]
+    sink_policy: str
+
+
+def restore_savepoint(settings: Settings, location: str, reference: str, how: Restoring) -> Answer:
+    """Materialize a savepoint in a place that Spark can start from."""
+    repository = open_repository(settings, location)
+    savepoint = find(repository, reference)
+    target = open_place(settings, how.target)
+    mode, policy = Mode(how.mode), SinkPolicy(how.sink_policy)
+    sinks = sink_stores(settings, how.sinks, savepoint.manifest, mode=mode, policy=policy)
+    request = MaterializeRequest(mode=mode, sink_policy=policy, sinks=sinks)
+    with located(target), shown_progress(settings) as progress:
+        result = repository.materialize(savepoint, target, request, progress=progress)
+    notes = _notes(savepoint.manifest, mode, policy, sinks)
+    return Answer(document=restore_document(result, notes), text=restore_text(result), notes=notes)
+
+
+def _notes(
+    manifest: Manifest, mode: Mode, policy: SinkPolicy, sinks: dict[str, Store]
+) -> tuple[str, ...]:
+    """A rewind that did not look at the sink may skip batches, so it must not be silent."""
+    if mode is not Mode.REWIND or policy is SinkPolicy.IGNORE:
+        return ()
+    unseen = [q for q in manifest.queries if q.sink is None and q.prefix not in sinks]
+    return tuple(
+        f"The sink of query {query.prefix or query.id} is unknown and was not looked at. If it is "
+        f"a file sink or a table that has batches after {query.batch}, Spark skips them: give "
+        "--sink, or roll it back yourself."
+        for query in unseen
+    )
