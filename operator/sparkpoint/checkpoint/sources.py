@@ -76,7 +76,7 @@ def _one_source(
     replay = range(last + 1, min(upto, last + len(paths) + 1) + 1)
     return SourceFiles(
         needed=found.needed,
-        pending=tuple(entries[i] for i in replay if i in entries),
+        pending=tuple(p for i in replay if (p := entries.get(i)) and p not in found.needed),
         missing=(*found.missing, *(f"sources/{key}/{i}" for i in replay if i not in entries)),
         rewrites=found.rewrites,
     )

@@ -138,6 +138,13 @@ def test_file_source_falls_back_to_a_newer_compaction_that_must_be_split() -> No
     assert (rewrite.source, rewrite.last, rewrite.interval) == ("0", 15, 20)
 
 
+def test_no_file_is_planned_twice() -> None:
+    plan = plan_batch(_stateless(18, log=["19.compact"], upto=19))
+
+    paths = [file.path for file in plan.files]
+    assert sorted(paths) == sorted(set(paths))
+
+
 def test_other_sources_are_taken_whole_without_hidden_files() -> None:
     checkpoint = _stateless(1, log=["0", ".0.crc", "deep/1", "2.tmp"])
     for number in (0, 1):
