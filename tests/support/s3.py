@@ -174,7 +174,7 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 
 @pytest.fixture(scope="session")
 def s3_bucket(s3_server: S3Server) -> S3Store:
-    """A bucket on it, as our own store; a client takes long to make, so the tests share this one."""
+    """A bucket on it, as our own store; a client takes long to make, so tests share it."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in s3_server.environment().items():
             patch.setenv(name, value)

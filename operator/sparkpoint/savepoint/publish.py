@@ -4,9 +4,9 @@ import time
 
 from sparkpoint.savepoint import catalogue
 from sparkpoint.savepoint.catalogue import Savepoint
-from sparkpoint.savepoint.errors import LeaseLostError, NameTakenError
+from sparkpoint.savepoint.errors import LeaseLostError, NameTakenError, NoSuchSavepointError
 from sparkpoint.savepoint.leases import Lease, read_leases
-from sparkpoint.savepoint.manifest import identity_of
+from sparkpoint.savepoint.manifest import identity_of, parse_manifest
 from sparkpoint.savepoint.names import COLLECT_LEASE, deleted_path, object_path
 from sparkpoint.savepoint.objects import ObjectWriter
 from sparkpoint.storage import Store
@@ -43,12 +43,14 @@ def publish(
                 f"{store.uri}/{path} was created by somebody else meanwhile. Choose another name.",
                 existing,
             ) from error
-    _confirm(store, path, writer, lease)
-    found = catalogue.read_savepoint(store, path)
-    return Savepoint(found.id, found.path, found.published, found.manifest, tuple(sorted(tags)))
+    # Not read again: somebody may have deleted it since, which is none of our business.
+    manifest = parse_manifest(data, f"{store.uri}/{path}")
+    savepoint = Savepoint(identity, path, lease.now(), manifest, tuple(sorted(tags)))
+    _confirm(store, savepoint, writer, lease)
+    return savepoint
 
 
-def _confirm(store: Store, path: str, writer: ObjectWriter, lease: Lease) -> None:
+def _confirm(store: Store, savepoint: Savepoint, writer: ObjectWriter, lease: Lease) -> None:
     """Make sure that no collection removed an object that existed and was refreshed by us.
 
     A collection that had decided to delete it may have looked at its age just before. So wait for a
@@ -63,10 +65,10 @@ def _confirm(store: Store, path: str, writer: ObjectWriter, lease: Lease) -> Non
         try:
             store.stat(object_path(digest))
         except NotFoundError as error:
-            withdraw(store, catalogue.read_savepoint(store, path), keep_record=False)
+            withdraw(store, savepoint, keep_record=False)
             raise LeaseLostError(
                 f"A collection removed {object_path(digest)} while it was used again for "
-                f"{path}; that savepoint was withdrawn. Run this again."
+                f"{savepoint.key}; that savepoint was withdrawn. Run this again."
             ) from error
 
 
@@ -83,7 +85,11 @@ def withdraw(store: Store, savepoint: Savepoint, *, keep_record: bool = True) ->
     """
     if keep_record:
         try:
-            store.create(deleted_path(savepoint.id), store.read(savepoint.path))
+            data = store.read(savepoint.path)
+        except NotFoundError as error:
+            raise NoSuchSavepointError(f"{savepoint.key} is gone already.") from error
+        try:
+            store.create(deleted_path(savepoint.id), data)
         except AlreadyExistsError:
             store.touch(deleted_path(savepoint.id))
     store.delete(savepoint.path)

@@ -111,7 +111,9 @@ def _plan_job(
         reasons += _lasting_reasons(savepoint, policy, now, protected)
         moment = savepoint.manifest.created
         counted = [rule.name for rule in rules if rule.keeps(moment)]
-        if policy.max_age is None or now - moment <= policy.max_age:
+        if policy.max_age is None:
+            reasons += counted
+        elif now - moment <= policy.max_age:
             reasons += counted if rules else ["within max age"]
         if reasons:
             keep.append(Kept(savepoint, tuple(reasons)))

@@ -83,8 +83,10 @@ def _plan(query: QueryInfo, store: Store, *, mode: Mode, policy: SinkPolicy) -> 
             f"{query.batch}: Spark would skip the batches between, and lose their state too. Say "
             "--sink-policy truncate to forget that output, or restore to another sink."
         )
-    rewind = log.rewind(allowed)
-    return SinkAction(query.prefix, store.uri, tuple(f"{SINK_LOG}/{n}" for n in rewind.delete))
+    # Hadoop keeps a hidden checksum beside each entry on a local disk. Left behind, it makes Spark
+    # refuse to write the entry again: "Multiple streaming queries are concurrently using".
+    names = [each for name in log.rewind(allowed).delete for each in (name, f".{name}.crc")]
+    return SinkAction(query.prefix, store.uri, tuple(f"{SINK_LOG}/{name}" for name in names))
 
 
 def _plan_empty(
@@ -97,9 +99,9 @@ def _plan_empty(
     if mode is not Mode.FORK:
         return None
     raise SinkConflictError(
-        f"{store.uri} is new, but the query goes on at batch {query.batch + 1}: Spark could not "
-        "read what it writes, as the log would lack its beginning. Say --sink-policy seed to put an "
-        "empty beginning there, or ignore."
+        f"{store.uri} is new, but the query goes on at batch {query.batch + 1}: Spark could "
+        "not read what it writes, as the log would lack its beginning. Say --sink-policy seed to "
+        "put an empty beginning there, or ignore."
     )
 
 

@@ -60,7 +60,7 @@ class SyntheticQuery:
         self.begin(number)
         for partition in range(self.partitions):
             self._delta(partition, number + 1)
-        self._write(f"commits/{number}", 'v1\n{"nextBatchWatermarkMs":%d}' % (number * 1000))
+        self._write(f"commits/{number}", f'v1\n{{"nextBatchWatermarkMs":{number * 1000}}}')
         self.committed = number
         if (number + 1) % self.snapshot_every == 0:
             for partition in range(self.partitions):

@@ -20,7 +20,10 @@ from sparkpoint.storage.errors import StorageError
 from tests.unit.savepoint.synthetic import SyntheticQuery
 from tests.unit.savepoint.turns import SingleThreadStore, Turns, TurnStore
 
-CHOICES = st.lists(st.integers(0, 5), max_size=160)
+ACTORS = st.sampled_from(["writer", "deleter", "collector"])
+# Few long runs of one actor find more than many short ones: a hole needs its steps in a row.
+PLANS = st.lists(st.tuples(ACTORS, st.integers(1, 40)), max_size=10)
+Plan = list[tuple[str, int]]
 GRACE = 60.0
 HOUR = 3600.0
 
@@ -40,7 +43,7 @@ def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkpoint, and a repository with an old savepoint of it and orphans of a killed capture."""
+    """A checkpoint, and a repository with an old savepoint and orphans of a killed capture."""
     root = tmp_path_factory.mktemp("template")
     query = SyntheticQuery(root / "ck", snapshot_bytes=300_000, snapshot_every=3).run(4)
     repository = Repository.init(DirectoryStore(root / "repository"))
@@ -61,10 +64,10 @@ def age(root: Path, seconds: float) -> None:
             os.utime(path, (then, then))
 
 
-def explore(template: Path, choices: list[int], *, parent: str) -> None:
+def explore(template: Path, plan: Plan, *, parent: str, slow: bool = False) -> None:
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(template / "repository", f"{folder}/repository")  # copies times too
-        turns = Turns(choices)
+        turns = Turns(plan)
 
         def repository(actor: str) -> Repository:
             return Repository(TurnStore(f"{folder}/repository", turns, actor), "0" * 32)
@@ -76,6 +79,8 @@ def explore(template: Path, choices: list[int], *, parent: str) -> None:
         def delete() -> None:
             deleter = repository("deleter")
             deleter.delete(deleter.find("parent"))
+            if slow:
+                age(Path(folder, "repository/deleted"), HOUR)
 
         results = turns.run(
             {
@@ -95,17 +100,35 @@ def explore(template: Path, choices: list[int], *, parent: str) -> None:
             assert "child" in {each.manifest.name for each in catalogue.savepoints}
 
 
-@given(choices=CHOICES)
-@quickly(25)
+@given(plan=PLANS)
+@quickly(30)
 def test_a_child_of_a_savepoint_that_is_deleted_meanwhile_stays_whole(
-    template: Path, choices: list[int]
+    template: Path, plan: Plan
 ) -> None:
-    explore(template, choices, parent="latest")
+    explore(template, plan, parent="latest")
 
 
-@given(choices=CHOICES)
-@quickly(25)
+@given(plan=PLANS)
+@quickly(30)
 def test_content_that_is_about_to_be_collected_is_never_relied_upon(
-    template: Path, choices: list[int]
+    template: Path, plan: Plan
 ) -> None:
-    explore(template, choices, parent="none")
+    explore(template, plan, parent="none")
+
+
+@pytest.mark.parametrize("looked", [5, 7, 9])
+@pytest.mark.parametrize("relied", [10, 12, 14])
+def test_a_parent_deleted_between_the_collectors_two_looks_still_counts(
+    template: Path, looked: int, relied: int
+) -> None:
+    """The collector has seen no lease yet, the writer relies on its parent, and that is deleted."""
+    plan = [("collector", looked), ("writer", relied), ("deleter", 99), ("collector", 999)]
+    explore(template, plan, parent="latest")
+
+
+@pytest.mark.parametrize("relied", [10, 12, 14, 20])
+def test_a_writer_slower_than_the_grace_period_is_shielded_by_its_lease(
+    template: Path, relied: int
+) -> None:
+    plan = [("writer", relied), ("deleter", 99), ("collector", 999)]
+    explore(template, plan, parent="latest", slow=True)

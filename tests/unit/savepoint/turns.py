@@ -1,7 +1,7 @@
 """Letting several actors take turns, one store operation at a time, in an order the test chooses.
 
-The actors run the real code in threads; every operation on the repository's store waits for its turn.
-So each interleaving of operations can be produced on purpose, and repeated.
+The actors run the real code in threads; every operation on the repository's store waits for its
+turn. So each interleaving of operations can be produced on purpose, and repeated.
 """
 
 import threading
@@ -30,10 +30,10 @@ _STEPS = {
 
 
 class Turns:
-    """Decides which actor goes on: by the given choices, then round robin."""
+    """Decides which actor goes on: as the plan of (actor, steps) says, then round robin."""
 
-    def __init__(self, choices: Sequence[int]) -> None:
-        self._choices = list(choices)
+    def __init__(self, plan: Sequence[tuple[str, int]]) -> None:
+        self._plan = [actor for actor, steps in plan for _ in range(steps)]
         self._condition = threading.Condition()
         self._waiting: list[str] = []
         self._granted: str | None = None
@@ -71,7 +71,7 @@ class Turns:
     ) -> None:
         try:
             results[name] = action()
-        except BaseException as error:  # noqa: BLE001 - the test looks at whatever it is
+        except BaseException as error:
             results[name] = error
         finally:
             with self._condition:
@@ -92,8 +92,10 @@ class Turns:
             self._condition.notify_all()
 
     def _choose(self, candidates: list[str]) -> str:
-        if self._choices:
-            return candidates[self._choices.pop(0) % len(candidates)]
+        while self._plan:
+            wanted = self._plan.pop(0)
+            if wanted in candidates:
+                return wanted
         later = [name for name in candidates if name > self._last]
         self._last = (later or candidates)[0]
         return self._last

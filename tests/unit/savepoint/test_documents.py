@@ -1,0 +1,229 @@
+"""Manifests and tables at the border: golden files, round trips, and whatever a fuzzer makes of
+them."""
+
+import contextlib
+import json
+import zlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparkpoint.checkpoint.model import Role
+from sparkpoint.savepoint import CaptureRequest, Repository
+from sparkpoint.savepoint.errors import DamagedError, NewerFormatError, SavepointError
+from sparkpoint.savepoint.manifest import Manifest, canonical, identity_of, parse_manifest
+from sparkpoint.savepoint.names import object_path
+from sparkpoint.savepoint.table import FileRecord, decode_table, encode_table
+from sparkpoint.storage import DirectoryStore
+from tests.unit.savepoint.synthetic import SyntheticQuery
+
+GOLDEN = Path(__file__).parent / "golden"
+DIGEST = st.text("0123456789abcdef", min_size=64, max_size=64)
+PART = st.text(
+    st.characters(codec="utf-8", exclude_categories=("Cc", "Cs"), exclude_characters="/"),
+    min_size=1,
+    max_size=12,
+).filter(lambda part: part not in (".", ".."))
+RECORD = st.builds(
+    FileRecord,
+    path=st.lists(PART, min_size=1, max_size=4).map("/".join),
+    size=st.integers(0, 2**62),
+    digest=DIGEST,
+    object=DIGEST,
+    offset=st.integers(0, 2**40),
+    role=st.sampled_from(Role),
+    stamp=st.text(max_size=20),
+)
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("manifest-*.json")), ids=lambda p: p.stem)
+def test_golden_manifests_are_read_and_written_back_byte_by_byte(path: Path) -> None:
+    data = path.read_bytes()
+
+    assert canonical(parse_manifest(data, path.name)) == data
+    assert identity_of(data) == (path.with_suffix(".id")).read_text().strip()
+
+
+def test_the_golden_table_is_read(tmp_path: Path) -> None:
+    table = decode_table((GOLDEN / "table-1.bin").read_bytes(), "golden")
+
+    assert [record.path for record in table.files.values()] == [
+        "commits/0",
+        "offsets/0",
+        "state/0/0/1.delta",
+    ]
+    assert table.files["offsets/0"].offset == 29
+
+
+@given(records=st.lists(RECORD, max_size=20, unique_by=lambda record: record.path.split("/")[0]))
+@settings(max_examples=60, deadline=None)
+def test_tables_round_trip(records: list[FileRecord]) -> None:
+    whole = [r for r in records if r.object != r.digest or r.offset == 0]
+
+    table = decode_table(encode_table(whole), "table")
+
+    assert dict(table.files) == {record.path: record for record in whole}
+
+
+def golden() -> dict[str, object]:
+    content: dict[str, object] = json.loads((GOLDEN / "manifest-1.json").read_bytes())
+    return content
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@given(key=st.sampled_from(sorted(golden())), value=JSON)
+@settings(max_examples=80, deadline=None)
+def test_a_manifest_with_any_field_swapped_is_read_or_refused_in_words(
+    key: str, value: object
+) -> None:
+    data = json.dumps({**golden(), key: value}).encode()
+
+    with contextlib.suppress(SavepointError):
+        assert isinstance(parse_manifest(data, "manifest"), Manifest)
+
+
+@given(data=st.binary(max_size=200), cut=st.integers(0, 2000))
+@settings(max_examples=60, deadline=None)
+def test_a_manifest_that_is_cut_off_or_garbage_is_refused_in_words(data: bytes, cut: int) -> None:
+    whole = (GOLDEN / "manifest-1.json").read_bytes()
+    for broken in (data, whole[: min(cut, len(whole) - 2)], whole + data + b"x"):
+        with pytest.raises(SavepointError):
+            parse_manifest(broken, "manifest")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": 2},
+        {"format": 10**30},
+    ],
+)
+def test_a_manifest_of_a_newer_format_is_refused_by_name(change: dict[str, object]) -> None:
+    with pytest.raises(NewerFormatError, match="Update Sparkpoint"):
+        parse_manifest(json.dumps({**golden(), **change}).encode(), "manifest")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../escape", "/etc/passwd", "a/../../b", "a//b", "", "a\0b", "./a", "a/", "x" * 2000, "."],
+)
+def test_a_table_with_a_dangerous_path_is_refused(path: str) -> None:
+    row = {"path": path, "size": 1, "digest": "0" * 64, "role": "state"}
+
+    with pytest.raises(DamagedError):
+        decode_table(packed({"format": 1, "files": [row]}), "table")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"size": -1},
+        {"size": 2**70},
+        {"size": "1"},
+        {"digest": "0" * 63},
+        {"digest": "G" * 64},
+        {"digest": "0" * 63 + "\n"},
+        {"role": "root"},
+        {"offset": 5},
+        {"offset": -5, "object": "1" * 64},
+        {"object": "../" * 20},
+        {"surprise": 1},
+    ],
+    ids=str,
+)
+def test_a_table_with_a_bad_value_is_refused(row: dict[str, object]) -> None:
+    good = {"path": "a", "size": 1, "digest": "0" * 64, "role": "state"}
+
+    with pytest.raises(DamagedError):
+        decode_table(packed({"format": 1, "files": [{**good, **row}]}), "table")
+
+
+def test_a_table_that_lists_a_file_twice_or_as_a_folder_is_refused() -> None:
+    row = {"path": "a", "size": 1, "digest": "0" * 64, "role": "state"}
+
+    for other in ("a", "a/b"):
+        with pytest.raises(DamagedError, match=r"twice|both"):
+            decode_table(packed({"format": 1, "files": [row, {**row, "path": other}]}), "table")
+
+
+def test_a_table_that_is_a_bomb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparkpoint.savepoint.table._LIMIT", 1_000_000)
+
+    with pytest.raises(DamagedError, match="too long"):
+        decode_table(b"SPT1" + zlib.compress(b" " * 50_000_000), "table")
+
+
+@given(data=st.binary(max_size=300), cut=st.integers(0, 300))
+@settings(max_examples=60, deadline=None)
+def test_a_table_of_garbage_is_refused(data: bytes, cut: int) -> None:
+    whole = (GOLDEN / "table-1.bin").read_bytes()
+    for broken in (data, whole[: min(cut, len(whole) - 1)], whole + b"x", b"SPT1" + data):
+        with pytest.raises(SavepointError):
+            decode_table(broken, "table")
+
+
+def packed(content: object) -> bytes:
+    return b"SPT1" + zlib.compress(json.dumps(content).encode())
+
+
+def test_a_tampered_savepoint_writes_nothing_outside_of_its_target(
+    repository: Repository, tmp_path: Path
+) -> None:
+    query = SyntheticQuery(tmp_path / "ck").run(2)
+    request = CaptureRequest(job="visits", name="one")
+    one = repository.capture(DirectoryStore(query.root), request).savepoint
+    rows = [
+        {"path": "../../escaped", "size": 2, "digest": "0" * 64, "role": "state"},
+    ]
+    table = packed({"format": 1, "files": rows})
+    repository.store.put(object_path(identity_of(table)), [table])
+    evil = one.manifest.model_copy(
+        update={
+            "name": "evil",
+            "files": one.manifest.files.model_copy(update={"table": identity_of(table)}),
+        }
+    )
+    repository.store.create("savepoints/default/visits/evil.json", canonical(evil))
+
+    with pytest.raises(DamagedError):
+        repository.materialize(repository.find("evil"), DirectoryStore(tmp_path / "deep/er/target"))
+    assert not repository.verify([repository.find("evil")])[0].good
+    assert not list(tmp_path.rglob("escaped"))
+
+
+def test_a_link_in_the_target_leads_nothing_outside(repository: Repository, tmp_path: Path) -> None:
+    query = SyntheticQuery(tmp_path / "ck").run(2)
+    request = CaptureRequest(job="visits", name="one")
+    one = repository.capture(DirectoryStore(query.root), request).savepoint
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target/state").symlink_to(tmp_path / "outside")
+
+    with pytest.raises(Exception, match="symbolic link"):
+        repository.materialize(one, DirectoryStore(tmp_path / "target"))
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_an_unreadable_manifest_is_listed_as_such_and_stops_collection(
+    repository: Repository, tmp_path: Path
+) -> None:
+    query = SyntheticQuery(tmp_path / "ck").run(2)
+    repository.capture(DirectoryStore(query.root), CaptureRequest(job="visits", name="one"))
+    repository.store.put("savepoints/default/visits/two.json", [b'{"format": 1, "na'])
+
+    found = repository.list()
+
+    assert [each.manifest.name for each in found.savepoints] == ["one"]
+    assert "two.json" in found.unreadable[0].problem
+    with pytest.raises(DamagedError, match="Nothing was collected"):
+        repository.collect(grace=0)

@@ -1,0 +1,183 @@
+"""What only a directory can do wrong: links, leftovers, full disks, odd files."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from sparkpoint.storage import DirectoryStore, _files, _root, open_store
+from sparkpoint.storage.errors import (
+    AccessDeniedError,
+    AlreadyExistsError,
+    BadLocationError,
+    ChangedError,
+    FullError,
+    NotFoundError,
+    UnsupportedError,
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> DirectoryStore:
+    return DirectoryStore(tmp_path / "root")
+
+
+def test_a_link_that_leads_out_is_refused_everywhere(store: DirectoryStore, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("x")
+    (tmp_path / "outside").mkdir()
+    Path(store.uri).mkdir()
+    Path(store.uri, "file").symlink_to(tmp_path / "secret")
+    Path(store.uri, "folder").symlink_to(tmp_path / "outside")
+
+    for action in (
+        lambda: store.read("file"),
+        lambda: store.stat("file"),
+        lambda: list(store.list()),
+        lambda: store.put("folder/new", [b"x"]),
+        lambda: store.create("folder/new", b"x"),
+        lambda: store.child("folder"),
+    ):
+        with pytest.raises(BadLocationError, match="symbolic link"):
+            action()
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_a_link_that_stays_inside_is_followed(store: DirectoryStore) -> None:
+    store.put("real", [b"x"])
+    Path(store.uri, "alias").symlink_to("real")
+
+    assert store.read("alias") == b"x"
+    assert [entry.path for entry in store.list()] == ["alias", "real"]
+
+
+def test_the_root_may_itself_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+
+    DirectoryStore(tmp_path / "link").put("a", [b"x"])
+
+    assert (tmp_path / "real/a").read_bytes() == b"x"
+
+
+def test_what_a_killed_writer_left_is_shown_only_as_abandoned(store: DirectoryStore) -> None:
+    store.put("a", [b"x"])
+    Path(store.uri, ".sparkpoint-tmp/1234").write_bytes(b"half")
+
+    left = list(store.abandoned())
+
+    assert [entry.path for entry in store.list()] == ["a"]
+    assert store.children()[0] == []
+    assert [entry.size for entry in left] == [4]
+    store.discard(left[0])
+    assert list(store.abandoned()) == []
+    with pytest.raises(BadLocationError):
+        store.read(".sparkpoint-tmp/1234")
+
+
+def test_a_full_disk_is_said_plainly_and_leaves_nothing(
+    store: DirectoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int, data: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(_files.os, "write", full)
+    with pytest.raises(FullError, match="no space left"):
+        store.put("a", [b"x"])
+    monkeypatch.undo()
+
+    assert list(store.list()) == []
+    assert list(store.abandoned()) == []
+
+
+def test_a_named_pipe_does_not_hold_the_reader(store: DirectoryStore) -> None:
+    store.put("a", [b"x"])
+    os.mkfifo(Path(store.uri, "pipe"))
+
+    with pytest.raises(NotFoundError):
+        store.read("pipe")
+    assert [entry.path for entry in store.list()] == ["a"]
+
+
+def test_a_copy_that_is_not_what_was_asked_for_is_refused(
+    store: DirectoryStore, tmp_path: Path
+) -> None:
+    source = DirectoryStore(tmp_path / "source")
+    source.put("a", [b"damaged"])
+
+    with pytest.raises(ChangedError, match="is damaged"):
+        store.copy("b", source, "a", digest="0" * 64, size=7)
+    assert list(store.list()) == []
+
+
+def test_file_systems_without_links_get_an_exclusive_rename(
+    store: DirectoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unsupported(source: str, target: str) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(_root.os, "link", unsupported)
+    store.create("a", b"first")
+    with pytest.raises(AlreadyExistsError):
+        store.create("a", b"second")
+    monkeypatch.setattr(_root, "rename_noreplace", lambda source, target: False)
+
+    with pytest.raises(UnsupportedError, match="neither link nor rename"):
+        store.create("b", b"x")
+    assert store.read("a") == b"first"
+
+
+def test_copying_works_where_the_kernel_cannot_copy_by_itself(
+    store: DirectoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unsupported(*arguments: object) -> int:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    monkeypatch.setattr(_files.os, "copy_file_range", unsupported)
+    source = DirectoryStore(tmp_path / "source")
+    source.put("a", [os.urandom(3_000_000)])
+
+    taken = store.take(source, "a", name=lambda digest: digest)
+
+    assert store.read(taken.digest) == source.read("a")
+
+
+def test_a_file_where_a_folder_should_be_is_not_found(store: DirectoryStore) -> None:
+    store.put("a", [b"x"])
+
+    with pytest.raises(NotFoundError):
+        store.read("a/b")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_without_permission_is_denied(store: DirectoryStore) -> None:
+    store.put("a", [b"x"])
+    Path(store.uri, "a").chmod(0)
+
+    with pytest.raises(AccessDeniedError):
+        store.read("a")
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("file:/data/ck", "/data/ck"),
+        ("file:///data/ck", "/data/ck"),
+        ("file://localhost/data/a%20b", "/data/a b"),
+        ("file:/data/a%20b", "/data/a%20b"),
+        ("/data/with:colon", "/data/with:colon"),
+    ],
+)
+def test_paths_and_file_uris_are_understood(uri: str, path: str) -> None:
+    store = open_store(uri)
+
+    assert store.uri == path
+    assert store.hadoop_uri == f"file:{path}"
+
+
+@pytest.mark.parametrize(
+    "uri", ["", " ", "a\0b", "hdfs://host/ck", "file://host/ck", "file:relative", "s3://", "s3:x"]
+)
+def test_other_locations_are_refused_by_name(uri: str) -> None:
+    with pytest.raises(BadLocationError):
+        open_store(uri)
