@@ -64,7 +64,9 @@ def _sentence(error: Exception) -> str:
     message = str(error)
     if places and places[0] not in message:
         return f"{places[0]}: {message}"
-    return message[:1].upper() + message[1:] if message[:1].islower() else message
+    # Only a word may be capitalised, never a path or a URI.
+    is_word = message.split(" ", 1)[0].isalpha()
+    return message[:1].upper() + message[1:] if is_word else message
 
 
 def _exits() -> dict[type, Exit]:

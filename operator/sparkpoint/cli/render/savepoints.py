@@ -68,8 +68,8 @@ def capture_text(result: CaptureResult) -> str:
     """What `create` prints."""
     savepoint = result.savepoint
     manifest = savepoint.manifest
-    tries = manifest.timing.tries
-    extra = tries - len(manifest.queries)
+    # The manifest counts every query's tries; a person wants to know about those in vain.
+    tries = 1 + max(0, manifest.timing.tries - len(manifest.queries))
     lines = fields(
         [
             ("id", savepoint.id),
@@ -78,7 +78,7 @@ def capture_text(result: CaptureResult) -> str:
             ("bytes", size(manifest.files.bytes)),
             ("new bytes", new_share(manifest.files.new_bytes, manifest.files.bytes)),
             ("seconds", f"{result.seconds:.2f}"),
-            ("tries", f"{tries}" + (" (Spark purged files meanwhile)" if extra > 0 else "")),
+            ("tries", f"{tries}" + (" (Spark purged files meanwhile)" if tries > 1 else "")),
             ("parent", parent_text(manifest)),
             ("tags", ", ".join(savepoint.tags)),
         ]

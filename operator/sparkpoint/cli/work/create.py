@@ -3,6 +3,9 @@
 import re
 from dataclasses import dataclass
 
+from sparkpoint.checkpoint.errors import IncompleteError
+from sparkpoint.checkpoint.overview import find_queries
+from sparkpoint.checkpoint.plan import plan_batch
 from sparkpoint.cli.answer import Answer, Settings
 from sparkpoint.cli.progress import shown_progress
 from sparkpoint.cli.render.documents import savepoint_document
@@ -11,9 +14,9 @@ from sparkpoint.cli.work.ancestry import default_parent
 from sparkpoint.cli.work.places import located, open_place, queries_in
 from sparkpoint.cli.work.references import find
 from sparkpoint.cli.work.sinks import recorded_sinks
-from sparkpoint.savepoint import CaptureRequest, Repository
+from sparkpoint.savepoint import CaptureRequest, CaptureResult, Progress, Repository
 from sparkpoint.savepoint.capture import LATEST, NONE
-from sparkpoint.savepoint.errors import BadNameError
+from sparkpoint.savepoint.errors import BadNameError, MovingTargetError
 from sparkpoint.storage import Store
 
 __all__ = ["NewSavepoint", "create_savepoint"]
@@ -54,13 +57,40 @@ def create_savepoint(
         sinks=sinks,
     )
     with located(source), shown_progress(settings) as progress:
-        result = repository.capture(source, request, progress=progress)
+        result = _capture(repository, source, request, progress)
     document = {
         "repository": repository.store.uri,
         "savepoint": savepoint_document(result.savepoint),
         "readBytes": result.read_bytes,
     }
     return Answer(document=document, text=capture_text(result))
+
+
+def _capture(
+    repository: Repository, source: Store, request: CaptureRequest, progress: Progress
+) -> CaptureResult:
+    try:
+        return repository.capture(source, request, progress=progress)
+    except MovingTargetError as error:
+        lost = error.__cause__
+        if isinstance(lost, IncompleteError) and _stands_still(source, request, lost):
+            raise lost from error
+        raise
+
+
+def _stands_still(source: Store, request: CaptureRequest, lost: IncompleteError) -> bool:
+    """Whether a query still lacks the same files of the same last batch.
+
+    Spark purges only what newer batches made superfluous, so then they are lost, and trying again
+    would not help.
+    """
+    for name in request.queries or find_queries(source):
+        try:
+            plan_batch(source.child(name))
+        except IncompleteError as error:
+            if (error.batch, error.missing) == (lost.batch, lost.missing):
+                return True
+    return False
 
 
 def _job_of(source: Store) -> tuple[str, str]:

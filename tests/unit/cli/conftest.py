@@ -1,0 +1,49 @@
+"""A working directory like the one that the examples in the help assume."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.s3 import S3Server, s3_bucket, s3_server
+from tests.unit.cli.running import make_checkpoint, run_well
+
+__all__ = ["s3_bucket", "s3_server"]
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No setting of whoever runs the tests may leak in."""
+    names = ("SPARKPOINT_REPOSITORY", "SPARKPOINT_DEBUG", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
+    for name in names:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def checkpoint(here: Path) -> Path:
+    """`checkpoints/visits`, six batches in."""
+    make_checkpoint(here / "checkpoints/visits")
+    return here / "checkpoints/visits"
+
+
+@pytest.fixture
+def repository(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """`savepoints`, the default repository, with one savepoint `before-upgrade`."""
+    monkeypatch.setenv("SPARKPOINT_REPOSITORY", "savepoints")
+    run_well("savepoint", "create", "--checkpoint", checkpoint, "--name", "before-upgrade")
+    return checkpoint.parent.parent / "savepoints"
+
+
+@pytest.fixture
+def s3(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
+    """The real S3 server, with the environment set up for it as a user would."""
+    for name, value in s3_server.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3_server.endpoint_url)
+    return s3_server

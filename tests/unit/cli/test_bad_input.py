@@ -1,0 +1,267 @@
+"""Bad input: a sentence with path and way out; after the fix, the same command works."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sparkpoint.storage import DirectoryStore
+from tests.unit.cli.running import Outcome, make_checkpoint, names, run, run_well
+from tests.unit.savepoint.synthetic import SyntheticQuery
+
+CREATE = ("savepoint", "create", "--checkpoint", "ck", "--repository", "r", "--name", "one")
+
+
+def refused(outcome: Outcome, code: int, *words: str) -> None:
+    """It failed as it should: the code, one sentence, nothing on stdout."""
+    assert outcome.code == code, outcome.err
+    assert outcome.out == ""
+    assert outcome.err.startswith("Error: ")
+    assert "Traceback" not in outcome.err
+    for word in words:
+        assert word in outcome.err
+
+
+def whole_afterwards() -> None:
+    """The same command works now, and the repository is whole."""
+    run_well(*CREATE)
+    run_well("savepoint", "verify", "--all", "--repository", "r")
+    assert names("savepoint", "list", "--repository", "r") == ["one"]
+
+
+def test_a_place_without_checkpoint(here: Path) -> None:
+    (here / "ck").mkdir()
+
+    refused(run(*CREATE), 4, str(here / "ck"), "Check the path")
+    refused(run("checkpoint", "show", "ck"), 4, str(here / "ck"), "Check the path")
+
+    assert not (here / "r").exists()
+    make_checkpoint(here / "ck")
+    whole_afterwards()
+
+
+def test_a_checkpoint_without_a_committed_batch(here: Path) -> None:
+    query = SyntheticQuery(here / "ck")
+    query.begin(0)
+
+    refused(run(*CREATE), 4, str(here / "ck"), "Let it finish its first batch")
+
+    query.batch()
+    whole_afterwards()
+
+
+def test_a_query_that_is_not_there(here: Path) -> None:
+    make_checkpoint(here / "ck/clicks")
+    make_checkpoint(here / "ck/visits")
+
+    refused(run(*CREATE, "--query", "visit"), 4, str(here / "ck"), "'visit'", "clicks, visits")
+
+    run_well(*CREATE, "--query", "visits")
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "words"),
+    [
+        ("state/0/0/6.changelog", 5, ["state/0/0/6.changelog", "restore an older savepoint"]),
+        ("offsets/5", 5, ["offsets/5"]),
+        ("metadata", 5, ["metadata"]),
+    ],
+)
+def test_a_file_that_is_missing(here: Path, path: str, code: int, words: list[str]) -> None:
+    make_checkpoint(here / "ck")
+    content = (here / "ck" / path).read_bytes()
+    (here / "ck" / path).unlink()
+
+    refused(run(*CREATE), code, str(here / "ck"), *words)
+
+    (here / "ck" / path).write_bytes(content)
+    whole_afterwards()
+
+
+@pytest.mark.parametrize("path", ["offsets/5", "commits/5", "state/0/1/4.zip", "metadata"])
+@pytest.mark.parametrize("kept", [0, 20])
+def test_a_file_that_is_truncated(here: Path, path: str, kept: int) -> None:
+    make_checkpoint(here / "ck")
+    file = here / "ck" / path
+    content = file.read_bytes()
+    file.write_bytes(content[:kept])
+
+    refused(run(*CREATE), 5, str(here / "ck"), path)
+    assert path in run_well("checkpoint", "show", "ck").out
+
+    file.write_bytes(content)
+    whole_afterwards()
+
+
+@pytest.mark.parametrize("path", ["offsets/5", "commits/5"])
+def test_a_log_of_an_unknown_version(here: Path, path: str) -> None:
+    make_checkpoint(here / "ck")
+    file = here / "ck" / path
+    content = file.read_bytes()
+    file.write_bytes(b"v9" + content[2:])
+
+    refused(run(*CREATE), 3, str(here / "ck"), path, "v9", "newer Sparkpoint")
+
+    file.write_bytes(content)
+    whole_afterwards()
+
+
+def test_a_repository_of_a_newer_format(here: Path) -> None:
+    make_checkpoint(here / "ck")
+    (here / "r").mkdir()
+    (here / "r/repository.json").write_text('{"format": 2, "id": "x"}')
+
+    refused(run(*CREATE), 3, str(here / "r/repository.json"), "Update Sparkpoint")
+    refused(run("savepoint", "list", "--repository", "r"), 3, "Update Sparkpoint")
+
+    (here / "r/repository.json").unlink()
+    whole_afterwards()
+
+
+def test_a_place_that_is_no_repository(here: Path) -> None:
+    make_checkpoint(here / "ck")
+    make_checkpoint(here / "r")
+
+    refused(run("savepoint", "list", "--repository", "r"), 4, str(here / "r"), "Check the location")
+    refused(run(*CREATE), 4, str(here / "r"), "Choose an empty place")
+    refused(run("savepoint", "list", "--repository", "none"), 4, str(here / "none"))
+    refused(run("savepoint", "list", "--repository", "ftp://x/y"), 2, "ftp://x/y", "s3://")
+
+
+def test_a_target_that_is_not_empty(repository: Path, here: Path) -> None:
+    (here / "back").mkdir()
+    (here / "back/precious").write_text("mine")
+    restore = ("savepoint", "restore", "before-upgrade", "--to", "back")
+
+    refused(run(*restore), 3, str(here / "back"), "precious", "Restore into a new place")
+
+    assert (here / "back/precious").read_text() == "mine"
+    (here / "back/precious").unlink()
+    run_well(*restore)
+
+
+def test_a_target_where_a_query_has_run_since(repository: Path, here: Path) -> None:
+    restore = ("savepoint", "restore", "before-upgrade", "--to", "back")
+    run_well(*restore)
+    (here / "back/offsets/6").write_text("v1\n{}")
+
+    refused(run(*restore), 3, str(here / "back"), "offsets/6", "new place")
+
+
+def test_a_name_that_is_taken(repository: Path, checkpoint: Path) -> None:
+    create = ("savepoint", "create", "--checkpoint", checkpoint, "--name", "before-upgrade")
+
+    refused(run(*create), 3, str(repository), "before-upgrade.json", "Choose another name")
+
+    run_well("savepoint", "delete", "before-upgrade")
+    run_well(*create)
+    run_well("savepoint", "verify", "--all")
+
+
+@pytest.mark.parametrize("name", ["Upper", "", "-x", "a/b", "..", "ü", "x" * 200, "a\x1b[31m"])
+def test_a_name_that_cannot_be_one(checkpoint: Path, name: str) -> None:
+    create = ("savepoint", "create", "--checkpoint", checkpoint, "--repository", "r")
+
+    refused(run(*create, "--name", name), 2, "name of a savepoint")
+
+    assert "\x1b" not in run(*create, "--name", name).err
+
+
+@pytest.fixture
+def small_disk(here: Path) -> Iterator[Callable[[str], None]]:
+    """`small`, a file system of its own that is too small until it is resized."""
+    mount = here / "small"
+    mount.mkdir()
+
+    def resize(size: str) -> None:
+        options = f"remount,size={size}" if mount.is_mount() else f"size={size}"
+        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", mount], check=True)
+
+    resize("96k")
+    yield resize
+    subprocess.run(["umount", mount], check=True)
+
+
+needs_mount = pytest.mark.skipif(
+    os.geteuid() != 0, reason="only root may mount; the file limit below covers the rest"
+)
+
+
+@needs_mount
+def test_a_disk_that_is_full_in_the_middle_of_a_capture(
+    checkpoint: Path, small_disk: Callable[[str], None]
+) -> None:
+    create = ("savepoint", "create", "--checkpoint", checkpoint, "--repository", "small/r")
+
+    refused(run(*create), 1, "small/r", "no space left", "Free some and run this again")
+
+    small_disk("8m")
+    run_well(*create)
+    run_well("savepoint", "verify", "--all", "--repository", "small/r")
+
+
+@needs_mount
+def test_a_disk_that_is_full_in_the_middle_of_a_restore(
+    repository: Path, small_disk: Callable[[str], None]
+) -> None:
+    restore = ("savepoint", "restore", "before-upgrade", "--to", "small/back")
+
+    refused(run(*restore), 1, "small/back", "no space left", "Free some and run this again")
+
+    small_disk("8m")
+    run_well(*restore)
+    assert (
+        run_well("checkpoint", "show", "small/back", "--json").document["queries"][0]["batch"] == 5
+    )
+
+
+def test_a_disk_that_refuses_to_write_on(checkpoint: Path, here: Path) -> None:
+    create = ("savepoint", "create", "--checkpoint", checkpoint, "--repository", "r")
+    program = "import resource, sys; from sparkpoint.cli.main import main; " + (
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (30000, 30000)); sys.exit(main(sys.argv[1:]))"
+    )
+
+    limited = subprocess.run(
+        [sys.executable, "-c", program, *map(str, create)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    refused(Outcome(limited.returncode, limited.stdout, limited.stderr), 1, str(here / "r"))
+    run_well(*create)
+    run_well("savepoint", "verify", "--all", "--repository", "r")
+
+
+def test_ctrl_c_just_before_the_savepoint_appears(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = (
+        "savepoint",
+        "create",
+        "--checkpoint",
+        checkpoint,
+        "--repository",
+        "r",
+        "--name",
+        "one",
+    )
+    original = DirectoryStore.create
+
+    def interrupt(store: DirectoryStore, path: str, data: bytes) -> None:
+        if path.startswith("savepoints/"):
+            raise KeyboardInterrupt
+        original(store, path, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DirectoryStore, "create", interrupt)
+        outcome = run(*create)
+
+    assert outcome.code == 130
+    assert "Nothing half-done" in outcome.err
+    assert names("savepoint", "list", "--repository", "r") == []
+    run_well(*create)
+    run_well("savepoint", "verify", "--all", "--repository", "r")

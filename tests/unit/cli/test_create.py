@@ -1,0 +1,115 @@
+"""`savepoint create`: names, queries, parents, sinks."""
+
+from pathlib import Path
+
+from tests.unit.cli.running import SAVEPOINT_KEYS, make_checkpoint, run, run_well
+
+
+def test_create_prints_what_a_person_wants_to_know(checkpoint: Path) -> None:
+    outcome = run_well("savepoint", "create", "--checkpoint", checkpoint, "--repository", "r")
+
+    shown = [line.split()[0] for line in outcome.out.splitlines()]
+    assert shown == [
+        "Created",
+        "id",
+        "batch",
+        "files",
+        "bytes",
+        "new",
+        "seconds",
+        "tries",
+        "parent",
+    ]
+    assert outcome.err == ""
+
+
+def test_create_prints_one_json_document(checkpoint: Path) -> None:
+    document = run_well(
+        *("savepoint", "create", "--checkpoint", checkpoint, "--repository", "r", "--json"),
+        *("--job", "shop/visits", "--name", "one", "--tag", "b", "--tag", "a"),
+        *("--revision", "1.4.2", "--sink", "file:out"),
+    ).document
+
+    assert set(document) == {"repository", "savepoint", "readBytes"}
+    made = document["savepoint"]
+    assert set(made) == SAVEPOINT_KEYS
+    assert (made["namespace"], made["job"], made["name"]) == ("shop", "visits", "one")
+    assert (made["tags"], made["revision"], made["parent"]) == (["a", "b"], "1.4.2", None)
+    assert made["queries"][0]["batch"] == 5
+    assert made["created"].endswith("Z")
+    assert document["readBytes"] == made["bytes"]
+    shown = run_well("savepoint", "show", "one", "--repository", "r", "--json").document
+    assert shown["manifest"]["queries"][0]["sink"] == {
+        "kind": "file",
+        "uri": str(Path("out").resolve()),
+    }
+
+
+def test_the_job_is_called_after_the_checkpoint_unless_told(here: Path) -> None:
+    make_checkpoint(here / "Visits per URL!")
+
+    made = run_well(
+        "savepoint", "create", "--checkpoint", "Visits per URL!", "--repository", "r", "--json"
+    )
+
+    assert made.document["savepoint"]["job"] == "visits-per-url"
+
+
+def test_one_query_of_several_can_be_captured(here: Path) -> None:
+    make_checkpoint(here / "ck/clicks", batches=2)
+    make_checkpoint(here / "ck/visits", batches=3)
+    create = ("savepoint", "create", "--checkpoint", "ck", "--repository", "r", "--json")
+
+    one = run_well(*create, "--query", "visits").document["savepoint"]
+    both = run_well(*create).document["savepoint"]
+
+    assert [(q["name"], q["batch"]) for q in one["queries"]] == [("visits", 2)]
+    assert [(q["name"], q["batch"]) for q in both["queries"]] == [("clicks", 1), ("visits", 2)]
+
+
+def test_a_sink_must_name_its_query_if_there_are_several(here: Path) -> None:
+    make_checkpoint(here / "ck/clicks")
+    make_checkpoint(here / "ck/visits")
+    create = ("savepoint", "create", "--checkpoint", "ck", "--repository", "r")
+
+    refused = run(*create, "--sink", "file:/out/day=1")
+
+    assert refused.code == 4
+    assert "clicks, visits" in refused.err
+    run_well(*create, "--sink", "visits=delta")
+    assert run(*create, "--sink", "visits=tape").code == 2
+
+
+def test_parents_are_the_latest_none_or_whatever_is_named(
+    repository: Path, checkpoint: Path
+) -> None:
+    create = ("savepoint", "create", "--checkpoint", checkpoint, "--json")
+
+    second = run_well(*create, "--name", "second").document["savepoint"]
+    alone = run_well(*create, "--name", "alone", "--parent", "none").document["savepoint"]
+    latest = run_well(*create, "--name", "last", "--parent", "latest").document["savepoint"]
+    named = run_well(*create, "--parent", second["id"][:8]).document["savepoint"]
+
+    assert second["parent"]["name"] == "before-upgrade"
+    assert alone["parent"] is None
+    assert latest["parent"]["name"] == "alone"
+    assert named["parent"]["name"] == "second"
+
+
+def test_a_savepoint_of_a_restored_directory_descends_from_what_was_restored(
+    repository: Path, checkpoint: Path
+) -> None:
+    run_well("savepoint", "create", "--checkpoint", checkpoint, "--name", "second")
+    run_well("savepoint", "restore", "before-upgrade", "--to", "back", "--mode", "rewind")
+    create = ("savepoint", "create", "--checkpoint", "back", "--json")
+
+    branch = run_well(*create, "--job", "visits", "--name", "branch").document["savepoint"]
+    further = run_well(*create, "--job", "visits", "--name", "further").document["savepoint"]
+    fork = run_well(*create, "--job", "fork", "--name", "fork").document["savepoint"]
+
+    assert branch["parent"]["name"] == "before-upgrade"
+    assert further["parent"]["name"] == "branch"
+    assert fork["parent"]["name"] == "further"
+    drawn = run_well("log", "--graph").out
+    assert "| * " in drawn
+    assert "|/" in drawn

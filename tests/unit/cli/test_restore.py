@@ -1,0 +1,96 @@
+"""`savepoint restore`: modes, and sinks that remember batches."""
+
+import json
+from pathlib import Path
+
+from tests.unit.cli.running import run, run_well
+
+
+def test_restore_makes_a_checkpoint_that_can_be_captured_again(repository: Path) -> None:
+    outcome = run_well("savepoint", "restore", "before-upgrade", "--to", "back", "--json")
+
+    document = outcome.document
+    assert set(document) == {
+        *("savepoint", "to", "mode", "files", "bytes", "copiedFiles", "copiedBytes"),
+        *("removedFiles", "queryIds", "sinkActions", "seconds", "notes"),
+    }
+    assert document["copiedFiles"] == document["files"] > 0
+    again = run_well("savepoint", "restore", "before-upgrade", "--to", "back", "--json").document
+    assert again["copiedFiles"] == 0
+    shown = run_well("checkpoint", "show", "back", "--json").document
+    assert shown["queries"][0]["batch"] == 5
+
+
+def test_a_fork_has_a_new_id_and_a_rewind_the_old_one(repository: Path) -> None:
+    made = run_well("savepoint", "show", "before-upgrade", "--json").document["savepoint"]
+    restore = ("savepoint", "restore", "before-upgrade", "--json")
+
+    fork = run_well(*restore, "--to", "fork", "--mode", "fork").document
+    rewind = run_well(*restore, "--to", "rewind", "--mode", "rewind")
+
+    assert fork["queryIds"][""] != made["queries"][0]["id"]
+    assert rewind.document["queryIds"][""] == made["queries"][0]["id"]
+    assert "was not looked at" in rewind.document["notes"][0]
+    assert "Note: The sink of query" in rewind.err
+
+
+def file_sink(root: Path, newest: int) -> Path:
+    """A file sink's log as Spark leaves it."""
+    log = root / "_spark_metadata"
+    log.mkdir(parents=True)
+    for batch in range(newest + 1):
+        entry = {"path": f"file:{root}/part-{batch}", "action": "add"}
+        (log / str(batch)).write_text(f"v1\n{json.dumps(entry)}")
+    return root
+
+
+def test_a_rewind_below_a_file_sink_is_refused_unless_the_policy_says_what_to_do(
+    repository: Path, here: Path
+) -> None:
+    sink = file_sink(here / "out", newest=8)
+    rewind = ("savepoint", "restore", "before-upgrade", "--to", "back", "--mode", "rewind")
+
+    refused = run(*rewind, "--sink", sink)
+    done = run_well(*rewind, "--sink", sink, "--sink-policy", "truncate", "--json").document
+
+    assert refused.code == 3
+    assert str(sink) in refused.err
+    assert "--sink-policy truncate" in refused.err
+    assert {f"_spark_metadata/{n}" for n in (6, 7, 8)} <= set(done["sinkActions"][0]["delete"])
+    assert sorted(path.name for path in (sink / "_spark_metadata").iterdir()) == list("012345")
+    assert done["notes"] == []
+
+
+def test_a_recorded_file_sink_is_looked_at_without_being_named(
+    repository: Path, checkpoint: Path, here: Path
+) -> None:
+    sink = file_sink(here / "out", newest=8)
+    create = ("savepoint", "create", "--checkpoint", checkpoint, "--name", "knows")
+    run_well(*create, "--sink", f"file:{sink}")
+    restore = ("savepoint", "restore", "knows", "--to", "back")
+
+    assert run(*restore, "--mode", "rewind").code == 3
+    assert run(*restore, "--mode", "resume").code == 3
+    run_well(*restore, "--mode", "fork")
+    run_well(
+        "savepoint", "restore", "knows", "--to", "b2", "--mode", "rewind", "--sink-policy", "ignore"
+    )
+
+
+def test_a_rewind_of_a_table_that_dedupes_is_refused(repository: Path, checkpoint: Path) -> None:
+    run_well("savepoint", "create", "--checkpoint", checkpoint, "--name", "d", "--sink", "delta")
+
+    outcome = run("savepoint", "restore", "d", "--to", "back", "--mode", "rewind")
+
+    assert outcome.code == 3
+    assert "delta" in outcome.err
+    assert not Path("back").exists()
+
+
+def test_a_new_sink_of_a_fork_is_seeded_if_asked(repository: Path, here: Path) -> None:
+    fork = ("savepoint", "restore", "before-upgrade", "--to", "back", "--mode", "fork")
+
+    assert run(*fork, "--sink", "new").code == 3
+    run_well(*fork, "--sink", "new", "--sink-policy", "seed")
+
+    assert any((here / "new/_spark_metadata").iterdir())
