@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark.workloads.session import build_session
+from tests.spark.workloads.session import build_session, s3_conf
+from tests.support.s3 import S3Server, s3_server
+
+__all__ = ["s3_server"]
 
 _HERE = Path(__file__).parent
 
@@ -19,8 +22,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """A session whose streaming confs each workload sets for itself."""
-    session = build_session("tests")
+def spark(s3_server: S3Server) -> Iterator[SparkSession]:
+    """A session that reaches S3, whose streaming confs each workload sets for itself."""
+    confs = s3_conf(s3_server.endpoint_url, s3_server.access_key, s3_server.secret_key)
+    session = build_session("tests", confs)
     yield session
     session.stop()
