@@ -1,0 +1,169 @@
+"""Figures on a real S3 server (SeaweedFS on this machine, its data on the same disk).
+
+The state is the one that Spark made on disk, uploaded as it is: on S3 Spark writes the same files.
+Every run gets a bucket of its own, because the server frees space only with the whole bucket.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from sparkpoint.checkpoint.plan import plan_batch
+from sparkpoint.storage import DirectoryStore
+from tests.bench.directory import NEXT_BYTES, NEXT_TIME
+from tests.bench.ground import real_state
+from tests.bench.machine import MIB
+from tests.bench.measure import Figure, Sample, Series, bound_of, run_ours, settle
+from tests.bench.s3peer import CONCURRENCY
+from tests.bench.table import Section
+from tests.support.s3 import S3Server, running_s3_server
+
+__all__ = ["measure_bucket"]
+
+CAPTURE_S3 = 1.1
+_SOURCE = "checkpoint"
+_PEERS = {
+    "peer: copy on the server": "peer-server-copy",
+    "peer: download, upload": "peer-stream",
+}
+
+
+def measure_bucket(folder: Path, *, scale: float, repetitions: int) -> Section:
+    """Start a server and run everything on it."""
+    state = real_state(scale)
+    with running_s3_server(folder / "s3") as server:
+        bench = _Bucket(server, state)
+        rounds = [dict(bench.round(number)) for number in range(repetitions)]
+    series = {name: Series(name, [each[name] for each in rounds]) for name in rounds[0]}
+    size = series["capture loaded"].number("bytes")
+    return Section(
+        "S3",
+        f"The same state, {size / MIB:.0f} MiB, checkpoint and repository on one S3 server",
+        list(_figures(series)),
+        list(series.values()),
+    )
+
+
+class _Bucket:
+    """A checkpoint in one bucket, and fresh buckets for what is measured."""
+
+    def __init__(self, server: S3Server, state: Path) -> None:
+        self._server = server
+        self._client = server.client()
+        self._state = state
+        server.make_bucket(_SOURCE)
+        # Two checkpoints: the changed one is a copy of the first plus what is new.
+        self._upload("loaded", "loaded")
+
+    def round(self, number: int) -> Iterator[tuple[str, Sample]]:
+        """Every measurement once, peers and ours in turns."""
+        for name, operation in _PEERS.items():
+            bucket = self._fresh(f"peer-{number}")
+            yield name, self._run(operation, source=[_SOURCE, "loaded"], target=bucket)
+            self._drop(bucket)
+        repository = self._fresh(f"repository-{number}")
+        yield "capture loaded", self._capture(repository, "loaded")
+        self._upload("changed", "loaded", parent="loaded")
+        yield "capture changed", self._capture(repository, "changed")
+        self._run("verify", repository=f"s3://{repository}/r", at_least=2)
+        yield "materialize loaded", self._restore(repository, number)
+        self._drop(repository)
+        self._withdraw("changed", "loaded", parent="loaded")
+
+    def _restore(self, repository: str, number: int) -> Sample:
+        target = self._fresh(f"target-{number}")
+        sample = self._run(
+            "materialize",
+            repository=f"s3://{repository}/r",
+            name="loaded",
+            target=f"s3://{target}/t",
+        )
+        self._drop(target)
+        return sample
+
+    def _capture(self, repository: str, name: str) -> Sample:
+        return self._run(
+            "capture",
+            repository=f"s3://{repository}/r",
+            checkpoint=f"s3://{_SOURCE}/loaded",
+            name=name,
+        )
+
+    def _run(self, operation: str, **task: object) -> Sample:
+        settle()
+        return run_ours(
+            operation,
+            self._server.environment(),
+            endpoint=self._server.endpoint_url,
+            **task,
+        )
+
+    def _fresh(self, name: str) -> str:
+        """A bucket that has taken its first object: the server makes its volumes then."""
+        self._server.make_bucket(name)
+        self._client.put_object(Bucket=name, Key="warm", Body=b"x")
+        return name
+
+    def _drop(self, bucket: str) -> None:
+        self._client.delete_bucket(Bucket=bucket)
+
+    def _names(self, stage: str, parent: str | None) -> list[str]:
+        planned = {file.path for file in plan_batch(DirectoryStore(self._state / stage)).files}
+        old = self._names(parent, None) if parent else []
+        return sorted(planned.difference(old))
+
+    def _upload(self, stage: str, prefix: str, *, parent: str | None = None) -> None:
+        def upload(name: str) -> None:
+            path = str(self._state / stage / name)
+            self._client.upload_file(path, _SOURCE, f"{prefix}/{name}")
+
+        with ThreadPoolExecutor(CONCURRENCY) as pool:
+            list(pool.map(upload, self._names(stage, parent)))
+
+    def _withdraw(self, stage: str, prefix: str, *, parent: str) -> None:
+        for name in self._names(stage, parent):
+            self._client.delete_object(Bucket=_SOURCE, Key=f"{prefix}/{name}")
+
+
+def _figures(series: dict[str, Series]) -> Iterator[Figure]:
+    best = min((series[name] for name in _PEERS), key=lambda each: each.seconds)
+    first, following = series["capture loaded"], series["capture changed"]
+    for peer in (series[name] for name in _PEERS):
+        yield Figure(
+            title="First capture",
+            peer=peer.name.removeprefix("peer: ") + (" (the best)" if peer is best else ""),
+            peer_value=peer.seconds,
+            ours=first.seconds,
+            target=CAPTURE_S3 if peer is best else None,
+            bound=_bound(first),
+        )
+    yield Figure(
+        title="Next capture: 1 % of the keys changed",
+        peer="first capture",
+        peer_value=first.number("bytes") / MIB,
+        ours=following.number("new_bytes") / MIB,
+        unit="MiB",
+        target=NEXT_BYTES,
+        bound="changelogs since the parent; its base is used again",
+    )
+    yield Figure(
+        title="Next capture: 1 % of the keys changed",
+        peer="first capture",
+        peer_value=first.seconds,
+        ours=following.seconds,
+        target=NEXT_TIME,
+        bound=_bound(following),
+    )
+    restore = series["materialize loaded"]
+    yield Figure(
+        title="Materialize",
+        peer=best.name.removeprefix("peer: "),
+        peer_value=best.seconds,
+        ours=restore.seconds,
+        bound=_bound(restore),
+    )
+
+
+def _bound(series: Series) -> str:
+    """The server shares the machine, so what is not our processor time is mostly the server's."""
+    return f"{bound_of(series)}; {series.number('requests'):.0f} requests; server on the same cores"
