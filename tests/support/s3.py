@@ -5,12 +5,17 @@ does not create buckets by itself, and is ended by its process id. A server that
 is an error that shows the end of its log; nothing is ever skipped.
 """
 
+import atexit
 import contextlib
+import ctypes
+import functools
 import json
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,6 +33,7 @@ __all__ = ["S3Server", "free_ports", "running_s3_server", "s3_bucket", "s3_serve
 
 _START_LIMIT = 60.0
 _STOP_LIMIT = 10.0
+_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +93,9 @@ def running_s3_server(folder: Path) -> Iterator[S3Server]:
     command = _command(folder, ports, access_key=access_key, secret_key=secret_key)
     log = folder / "weed.log"
     with log.open("wb") as output:
-        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output)
+        process = subprocess.Popen(
+            command, cwd=folder, stdout=output, stderr=output, preexec_fn=_die_with_parent
+        )
     server = S3Server(
         f"http://127.0.0.1:{ports[0]}", access_key, secret_key, "us-east-1", process.pid
     )
@@ -96,6 +104,11 @@ def running_s3_server(folder: Path) -> Iterator[S3Server]:
         yield server
     finally:
         _stop(process)
+
+
+def _die_with_parent() -> None:
+    """Let the kernel end the server if the tests are killed and cannot do it themselves."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _command(folder: Path, ports: list[int], *, access_key: str, secret_key: str) -> list[str]:
@@ -165,11 +178,19 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     process.wait(timeout=_STOP_LIMIT)
 
 
+@functools.cache
+def _shared_server() -> S3Server:
+    # Several folders of tests import the fixture below, and pytest would start one for each.
+    stack = contextlib.ExitStack()
+    atexit.register(stack.close)
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="s3-"))
+    return stack.enter_context(running_s3_server(Path(folder)))
+
+
 @pytest.fixture(scope="session")
-def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+def s3_server() -> S3Server:
     """One server for the whole run; each test uses its own bucket or prefix."""
-    with running_s3_server(tmp_path_factory.mktemp("s3")) as server:
-        yield server
+    return _shared_server()
 
 
 @pytest.fixture(scope="session")

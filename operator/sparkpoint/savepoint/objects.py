@@ -7,15 +7,13 @@ memory but the pack that is being filled.
 
 import hashlib
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sparkpoint.savepoint.errors import DamagedError
 from sparkpoint.savepoint.names import object_path
 from sparkpoint.savepoint.table import FileRecord
 from sparkpoint.storage import Store
-from sparkpoint.storage._files import chunks_of
 from sparkpoint.storage.errors import NotFoundError
 
 __all__ = [
@@ -25,7 +23,6 @@ __all__ = [
     "Location",
     "ObjectWriter",
     "read_record",
-    "stored_size",
 ]
 
 SMALL = 256 * 1024
@@ -176,15 +173,3 @@ def _missing(store: Store, record: FileRecord) -> str:
         f"{store.uri}/{object_path(record.object)} is missing, which holds {record.path}. "
         "Restore the object from a copy of the repository, or use another savepoint."
     )
-
-
-def stored_size(record: FileRecord) -> int | None:
-    """The size of the record's object, if that is the file itself."""
-    return record.size if record.object == record.digest else None
-
-
-@contextmanager
-def open_pack(store: Store, digest: str) -> Iterator[Iterator[bytes]]:
-    """The bytes of an object as a stream of pieces."""
-    with store.open(object_path(digest)) as stream:
-        yield chunks_of(stream)

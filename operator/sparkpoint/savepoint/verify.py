@@ -18,8 +18,7 @@ from sparkpoint.savepoint.names import object_path
 from sparkpoint.savepoint.objects import PACK_SIZE, SMALL, read_record
 from sparkpoint.savepoint.progress import Amount, Progress, Silent
 from sparkpoint.savepoint.table import FileRecord, Table
-from sparkpoint.storage import Entry, Store
-from sparkpoint.storage._files import chunks_of
+from sparkpoint.storage import Entry, Store, chunks_of
 from sparkpoint.storage.errors import NotFoundError, TooLargeError
 from sparkpoint.storage.interface import SMALL_FILE
 

@@ -161,9 +161,15 @@ class Store(Protocol):
 def check_path(path: str) -> str:
     """The path itself if it is a proper relative one, else BadLocationError."""
     parts = path.split("/")
-    if any(part in ("", ".", "..") for part in parts) or "\0" in path or len(path) > _LONGEST_PATH:
+    # Some S3 servers take a backslash for a slash, so such a name would come back as another.
+    if (
+        "\\" in path
+        or any(part in ("", ".", "..") for part in parts)
+        or "\0" in path
+        or len(path) > _LONGEST_PATH
+    ):
         raise BadLocationError(
             f"{path[:200]!r} is not a path inside a store: it must be relative, without empty, "
-            f"'.' or '..' parts or NUL bytes, and at most {_LONGEST_PATH} characters long."
+            f"'.' or '..' parts, backslashes or NUL, and at most {_LONGEST_PATH} characters long."
         )
     return path

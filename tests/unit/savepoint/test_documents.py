@@ -22,7 +22,7 @@ from tests.unit.savepoint.synthetic import SyntheticQuery
 GOLDEN = Path(__file__).parent / "golden"
 DIGEST = st.text("0123456789abcdef", min_size=64, max_size=64)
 PART = st.text(
-    st.characters(codec="utf-8", exclude_categories=("Cc", "Cs"), exclude_characters="/"),
+    st.characters(codec="utf-8", exclude_categories=("Cc", "Cs"), exclude_characters="/\\"),
     min_size=1,
     max_size=12,
 ).filter(lambda part: part not in (".", ".."))
