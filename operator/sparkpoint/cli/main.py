@@ -5,10 +5,12 @@ traceback is shown only if SPARKPOINT_DEBUG=1 asks for it.
 """
 
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import PurePath
+from types import FrameType
 
 import click
 
@@ -58,6 +60,8 @@ for _command in (savepoint, log, retain, collect, checkpoint, completion):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:
+        _leave_at_the_second_interrupt()
     try:
         code = root.main(given, prog_name=_program(), standalone_mode=False)
     except (click.Abort, KeyboardInterrupt):
@@ -70,6 +74,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
             traceback.print_exc()
         return _fail(explain(error), given)
     return int(code or 0)
+
+
+def _leave_at_the_second_interrupt() -> None:
+    """Let the first Ctrl-C tidy up, which waits for the files under way, and the next end it all.
+
+    That is as safe: a process that is killed at any point leaves nothing that others trip over.
+    """
+
+    def first(_signal: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, second)
+        raise KeyboardInterrupt
+
+    def second(_signal: int, _frame: FrameType | None) -> None:
+        os.write(2, f"Error: {_INTERRUPTED.message}\n".encode())
+        os._exit(Exit.INTERRUPTED)
+
+    signal.signal(signal.SIGINT, first)
 
 
 def _program() -> str:

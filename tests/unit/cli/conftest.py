@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from mypy_boto3_s3 import S3Client
 
 from tests.support.s3 import S3Server, s3_bucket, s3_server
 from tests.unit.cli.running import make_checkpoint, run_well
@@ -40,8 +41,17 @@ def repository(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return checkpoint.parent.parent / "savepoints"
 
 
+@pytest.fixture(scope="session")
+def s3_client(s3_server: S3Server) -> S3Client:
+    """A plain client, shared as it takes long to make; the buckets `cli` and `lake` are there."""
+    client = s3_server.client()
+    for bucket in ("cli", "lake"):
+        client.create_bucket(Bucket=bucket)
+    return client
+
+
 @pytest.fixture
-def s3(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
+def s3(s3_server: S3Server, s3_client: S3Client, monkeypatch: pytest.MonkeyPatch) -> S3Server:
     """The real S3 server, with the environment set up for it as a user would."""
     for name, value in s3_server.environment().items():
         monkeypatch.setenv(name, value)

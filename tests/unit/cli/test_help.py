@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 import pytest
+from mypy_boto3_s3 import S3Client
 
 from sparkpoint.cli.main import root
 from tests.support.s3 import S3Server
@@ -65,13 +66,14 @@ def perform(repository: Path) -> Callable[[str], int]:
 
 
 @pytest.fixture
-def perform_s3(s3: S3Server, perform: Callable[[str], int]) -> Callable[[str], int]:
+def perform_s3(
+    s3: S3Server, s3_client: S3Client, perform: Callable[[str], int]
+) -> Callable[[str], int]:
     """The same with a bucket that holds the checkpoint too; each test has its corner of it."""
-    bucket, corner = s3.make_bucket("lake"), uuid.uuid4().hex
-    client = s3.client()
+    corner = uuid.uuid4().hex
     for path in Path("checkpoints/visits").rglob("*"):
         if path.is_file():
-            client.put_object(Bucket=bucket, Key=f"{corner}/{path}", Body=path.read_bytes())
+            s3_client.put_object(Bucket="lake", Key=f"{corner}/{path}", Body=path.read_bytes())
 
     def act(line: str) -> int:
         line = line.replace("s3://lake/", f"s3://lake/{corner}/")

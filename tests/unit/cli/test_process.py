@@ -1,5 +1,6 @@
 """The program as a process: how quickly it answers, signals, pipes, terminals."""
 
+import io
 import os
 import pty
 import signal
@@ -10,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from sparkpoint.cli.answer import Settings, write_text
+from sparkpoint.cli.progress import Bar, shown_progress
+from sparkpoint.savepoint.progress import Amount
 from tests.unit.cli.running import run_well
 
 BIN = Path(sys.executable).parent
@@ -97,13 +101,42 @@ def test_ctrl_c_ends_with_130_and_a_word_of_comfort() -> None:
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("shape", [[], ["--json"]])
-def test_a_reader_that_goes_away_is_no_drama(repository: Path, shape: list[str]) -> None:
+def test_a_second_ctrl_c_does_not_wait_for_what_the_first_one_tidies_up() -> None:
+    code = (
+        "import sys, time\n"
+        "from sparkpoint.cli.main import main\n"
+        "from sparkpoint.savepoint import Repository\n"
+        "def tidy(_):\n"
+        "    for word in ('begun', 'tidying', 'still'):\n"
+        "        try:\n"
+        "            print(word, flush=True)\n"
+        "            time.sleep(60)\n"
+        "        except KeyboardInterrupt:\n"
+        "            pass\n"
+        "Repository.open = tidy\n"
+        "sys.argv = ['sparkpoint', 'savepoint', 'list', '--repository', 'r']\n"
+        "sys.exit(main())\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+
+    for word in ("begun", "tidying"):
+        assert process.stdout.readline() == f"{word}\n"
+        process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+
+    assert (process.returncode, out) == (130, "")
+    assert "Nothing half-done" in err
+
+
+def test_a_reader_that_goes_away_is_no_drama(repository: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
 
     done = subprocess.run(
-        [PROGRAM, "savepoint", "list", *shape], stdout=writing, stderr=subprocess.PIPE, check=False
+        [PROGRAM, "savepoint", "list"], stdout=writing, stderr=subprocess.PIPE, check=False
     )
     os.close(writing)
 
@@ -136,10 +169,38 @@ def test_a_person_at_a_terminal_sees_a_bar_that_vanishes(checkpoint: Path) -> No
     assert shown.endswith("\r\x1b[K")
 
 
-def test_quiet_is_quiet_even_on_a_terminal(checkpoint: Path) -> None:
-    create = ("savepoint", "create", "--checkpoint", str(checkpoint), "--repository", "r")
+class Terminal(io.StringIO):
+    """Something that takes itself for a terminal."""
 
-    assert on_terminal(*create, "--quiet") == ""
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("quiet", "drawn"), [(True, False), (False, True)])
+def test_quiet_is_quiet_even_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, quiet: bool, drawn: bool
+) -> None:
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+
+    with shown_progress(Settings(quiet=quiet)) as progress:
+        progress.start("batch 5", Amount(2, 20))
+        progress.advance(Amount(1, 10))
+
+    assert bool(terminal.getvalue()) is drawn
+    assert (progress.files, progress.bytes) == (1, 10)
+
+
+def test_the_bar_is_not_drawn_more_often_than_it_can_be_seen() -> None:
+    times = iter([0.0, 0.0, 0.05, 0.2])
+    terminal = Terminal()
+    bar = Bar(terminal, clock=lambda: next(times))
+
+    bar.start("batch 5", Amount(2, 20))
+    bar.advance(Amount(1, 10))
+    bar.advance(Amount(1, 10))
+
+    assert terminal.getvalue().count("\r") == 2
+    assert "100%" in terminal.getvalue()
 
 
 def test_a_pipe_sees_no_bar(checkpoint: Path) -> None:
@@ -148,10 +209,12 @@ def test_a_pipe_sees_no_bar(checkpoint: Path) -> None:
     assert outcome.err == ""
 
 
-def test_a_terminal_that_knows_no_unicode_gets_question_marks(repository: Path) -> None:
-    run_well("savepoint", "create", "--checkpoint", "checkpoints/visits", "--revision", "größer")
-    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+def test_a_terminal_that_knows_no_unicode_gets_question_marks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    output = io.TextIOWrapper(io.BytesIO(), encoding="ascii", write_through=True)
+    monkeypatch.setattr(sys, "stdout", output)
 
-    done = subprocess.run([PROGRAM, "log"], env=environment, capture_output=True, check=True)
+    write_text("größer\n")
 
-    assert b"gr??er" in done.stdout
+    assert output.buffer.getvalue() == b"gr??er\n"

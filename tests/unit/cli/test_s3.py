@@ -4,6 +4,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+from mypy_boto3_s3 import S3Client
 
 from tests.support.s3 import S3Server
 from tests.unit.cli.running import run, run_well
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.s3
 @pytest.fixture
 def place(s3: S3Server) -> str:
     """A prefix that no other test uses."""
-    return f"s3://{s3.make_bucket('cli')}/{uuid.uuid4().hex}"
+    return f"s3://cli/{uuid.uuid4().hex}"
 
 
 def test_a_savepoint_travels_through_s3_and_back(checkpoint: Path, place: str) -> None:
@@ -70,7 +71,7 @@ def test_wrong_credentials(
     run_well(*create)
 
 
-def test_a_bucket_that_is_missing(checkpoint: Path, s3: S3Server) -> None:
+def test_a_bucket_that_is_missing(checkpoint: Path, s3: S3Server, s3_client: S3Client) -> None:
     bucket = f"later-{uuid.uuid4().hex[:8]}"
     create = ("savepoint", "create", "--checkpoint", checkpoint)
 
@@ -80,20 +81,20 @@ def test_a_bucket_that_is_missing(checkpoint: Path, s3: S3Server) -> None:
     assert (outcome.code, absent.code) == (2, 2)
     assert f"s3://{bucket}" in outcome.err
     assert "check the name, or create it" in outcome.err
-    s3.make_bucket(bucket)
+    s3_client.create_bucket(Bucket=bucket)
     run_well(*create, "--repository", f"s3://{bucket}/savepoints")
 
 
-def test_a_target_that_is_not_empty(repository: Path, place: str, s3: S3Server) -> None:
+def test_a_target_that_is_not_empty(repository: Path, place: str, s3_client: S3Client) -> None:
     key = f"{place.removeprefix('s3://cli/')}/back/precious"
-    s3.client().put_object(Bucket="cli", Key=key, Body=b"mine")
+    s3_client.put_object(Bucket="cli", Key=key, Body=b"mine")
     restore = ("savepoint", "restore", "before-upgrade", "--to", f"{place}/back")
 
     outcome = run(*restore)
 
     assert outcome.code == 3
     assert f"{place}/back" in outcome.err
-    s3.client().delete_object(Bucket="cli", Key=key)
+    s3_client.delete_object(Bucket="cli", Key=key)
     run_well(*restore)
 
 
@@ -108,9 +109,9 @@ def test_a_name_that_is_taken(checkpoint: Path, place: str) -> None:
     run_well(*create, "--name", "two")
 
 
-def test_a_repository_of_a_newer_format(place: str, s3: S3Server) -> None:
+def test_a_repository_of_a_newer_format(place: str, s3_client: S3Client) -> None:
     key = f"{place.removeprefix('s3://cli/')}/repository.json"
-    s3.client().put_object(Bucket="cli", Key=key, Body=b'{"format": 7}')
+    s3_client.put_object(Bucket="cli", Key=key, Body=b'{"format": 7}')
 
     outcome = run("savepoint", "list", "--repository", place)
 

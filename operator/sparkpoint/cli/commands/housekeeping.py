@@ -85,7 +85,15 @@ def retain(
     from sparkpoint.cli.work.housekeeping import retain_savepoints
     from sparkpoint.savepoint.retention import RetentionPolicy
 
-    policy = RetentionPolicy(tagged=tagged, max_age=max_age, **counts)  # type: ignore[arg-type]
+    policy = RetentionPolicy(
+        last=counts["last"],
+        hourly=counts["hourly"],
+        daily=counts["daily"],
+        weekly=counts["weekly"],
+        monthly=counts["monthly"],
+        tagged=tagged,
+        max_age=max_age,
+    )
     return retain_savepoints(settings, repository, policy, job=job, dry_run=dry_run)
 
 
