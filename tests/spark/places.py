@@ -1,5 +1,7 @@
 """Where a test keeps checkpoints and repositories: a directory, or a bucket of a real S3 server."""
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -8,7 +10,7 @@ from sparkpoint.storage import Store, open_store
 from tests.spark.workloads.base import Workload
 from tests.spark.workloads.judge import Position, parse_position, truth_at
 
-__all__ = ["Place", "assert_state_at", "position_at"]
+__all__ = ["Place", "assert_state_at", "await_position", "position_at"]
 
 _FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 
@@ -44,6 +46,18 @@ def position_at(store: Store, batch: int | None = None) -> Position | None:
             return None
         batch = max(numbers)
     return parse_position(store.read(f"offsets/{batch}").decode(), batch)
+
+
+def await_position(
+    store: Store, *, files: int, alive: Callable[[], None], seconds: float = 120
+) -> Position:
+    """Wait until so much input is committed; `alive` raises if the query is not well."""
+    deadline = time.monotonic() + seconds
+    while (at := position_at(store)) is None or at.files < files:
+        alive()
+        assert time.monotonic() < deadline, f"waited {seconds:.0f} s for {files} files"
+        time.sleep(0.05)
+    return at
 
 
 def assert_state_at(

@@ -4,8 +4,6 @@ Not here, because Spark has no such thing: transformWithState on the HDFS-backed
 """
 
 import random
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from sparkpoint.savepoint import CaptureRequest, MaterializeRequest, Mode, Repository, SinkPolicy
 from sparkpoint.savepoint.catalogue import Savepoint
 from sparkpoint.storage import DirectoryStore, Store
-from tests.spark.places import Place, assert_state_at, position_at
+from tests.spark.places import Place, assert_state_at, await_position, position_at
 from tests.spark.workloads import COMBINATIONS, WORKLOADS
 from tests.spark.workloads.inputs import write_files
 from tests.spark.workloads.judge import Position, assert_output
@@ -24,7 +22,6 @@ from tests.support.s3 import S3Server
 _FILES = 6
 _CAPTURES = (1, 3)
 """The batches from which on a running query is captured; the last one is what `resume` gets."""
-_PATIENCE = 120.0
 
 # Every combination on a directory; on S3 a share that the seed picks, all of them in `make soak`.
 _SHARE = sorted(random.Random(4).sample(COMBINATIONS, 5))
@@ -74,25 +71,14 @@ class Job:
 
 
 def await_files(query: StreamingQuery, store: Store, files: int) -> Position:
-    """Wait until so much input is committed; a query that ended by itself has ended well."""
-    found = _await(query, lambda: _reached(position_at(store), files), f"{files} files")
-    if not query.isActive:
-        return position_at(store) or found
-    return found
+    """Wait until so much input is committed; the newest position if the query has ended by then."""
 
-
-def _reached(at: Position | None, files: int) -> Position | None:
-    return at if at is not None and at.files >= files else None
-
-
-def _await(query: StreamingQuery, look: Callable[[], Position | None], what: str) -> Position:
-    deadline = time.monotonic() + _PATIENCE
-    while (found := look()) is None:
+    def alive() -> None:
         failure = query.exception()
         assert failure is None, failure
-        assert time.monotonic() < deadline, f"waited {_PATIENCE:.0f} s for {what}"
-        time.sleep(0.05)
-    return found
+
+    found = await_position(store, files=files, alive=alive)
+    return found if query.isActive else position_at(store) or found
 
 
 def _captured_while_it_runs(job: Job, repository: Repository) -> list[Savepoint]:

@@ -49,6 +49,7 @@ def running_workload(
     log: Path,
     trigger: str | None = None,
     confs: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
     timeout: float = 180,
 ) -> Iterator[LiveWorkload]:
     """Run a workload until the block ends; it is running when the block begins."""
@@ -61,6 +62,7 @@ def running_workload(
         process = subprocess.Popen(
             command,
             cwd=_ROOT,
+            env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
