@@ -12,6 +12,9 @@ from sparkpoint.storage import Store
 
 __all__ = ["default_parent"]
 
+_CLOCK_GRAIN = 2.0
+"""S3 tells times in whole seconds, and the two stores need not share a clock."""
+
 
 def default_parent(repository: Repository, source: Store, job: tuple[str, str]) -> str:
     """A savepoint's id, or `latest`."""
@@ -28,7 +31,8 @@ def default_parent(repository: Repository, source: Store, job: tuple[str, str]) 
 
 def _continues(savepoint: Savepoint, source: Store, restored: float) -> bool:
     """Whether it was captured from this directory since it was restored."""
-    return savepoint.manifest.source.uri == source.uri and savepoint.published >= restored
+    since = savepoint.published >= restored - _CLOCK_GRAIN
+    return savepoint.manifest.source.uri == source.uri and since
 
 
 def _among_all(repository: Repository, source: Store, marker: Marker, restored: float) -> str:
