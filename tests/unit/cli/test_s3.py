@@ -36,15 +36,6 @@ def test_a_savepoint_travels_through_s3_and_back(checkpoint: Path, place: str) -
     assert (Path("back") / "commits/5").exists()
 
 
-def test_the_endpoint_may_be_an_option(
-    checkpoint: Path, place: str, s3: S3Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("AWS_ENDPOINT_URL")
-    create = ("savepoint", "create", "--checkpoint", checkpoint, "--repository", place)
-
-    run_well(*create, "--endpoint-url", s3.endpoint_url)
-
-
 def test_a_target_may_be_on_another_server(
     repository: Path, place: str, s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,8 +89,12 @@ def test_a_target_that_is_not_empty(repository: Path, place: str, s3_client: S3C
     run_well(*restore)
 
 
-def test_a_name_that_is_taken(checkpoint: Path, place: str) -> None:
-    create = ("savepoint", "create", "--checkpoint", checkpoint, "--repository", place)
+def test_a_name_that_is_taken(
+    checkpoint: Path, place: str, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    endpoint = ("--endpoint-url", s3.endpoint_url)  # as an option this time
+    create = ("savepoint", "create", "--checkpoint", checkpoint, "--repository", place, *endpoint)
     run_well(*create, "--name", "one")
 
     outcome = run(*create, "--name", "one")
@@ -107,13 +102,3 @@ def test_a_name_that_is_taken(checkpoint: Path, place: str) -> None:
     assert outcome.code == 3
     assert place in outcome.err
     run_well(*create, "--name", "two")
-
-
-def test_a_repository_of_a_newer_format(place: str, s3_client: S3Client) -> None:
-    key = f"{place.removeprefix('s3://cli/')}/repository.json"
-    s3_client.put_object(Bucket="cli", Key=key, Body=b'{"format": 7}')
-
-    outcome = run("savepoint", "list", "--repository", place)
-
-    assert outcome.code == 3
-    assert f"{place}/repository.json has format 7" in outcome.err
