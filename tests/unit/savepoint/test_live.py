@@ -1,6 +1,7 @@
 """Captures of a checkpoint that changes under our hands."""
 
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -19,17 +20,20 @@ class PurgedStore(DirectoryStore):
     def __init__(self, query: SyntheticQuery, when: set[int]) -> None:
         super().__init__(query.root)
         self._query, self._when, self._reads = query, when, 0
+        self._turn = threading.Lock()
 
     @property
     def parallelism(self) -> int:
-        """One, as the query below is not made for threads."""
+        """One, so that the order of reads follows from the plan."""
         return 1
 
     def read_stamped(self, path: str, *, limit: int = 2**26) -> tuple[bytes, str]:
         """Read, after the query may have gone on."""
-        self._reads += 1
-        if self._reads in self._when:
-            self._query.run(3)
+        # The planner reads with threads of its own, and the query is not made for them.
+        with self._turn:
+            self._reads += 1
+            if self._reads in self._when:
+                self._query.run(3)
         return super().read_stamped(path, limit=limit)
 
 
