@@ -12,7 +12,7 @@ repository whole whenever we die: see docs/repository-format.md.
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sparkpoint.checkpoint.overview import find_queries
 from sparkpoint.checkpoint.plan import DEFAULT_MAX_CHAIN
@@ -126,8 +126,6 @@ def capture(
 
 
 def _named(request: CaptureRequest, started: float) -> CaptureRequest:
-    from dataclasses import replace
-
     for part, what in ((request.namespace, "namespace"), (request.job, "job")):
         check_name(part, what)
     for tag in request.tags:

@@ -55,9 +55,12 @@ def run_all(tasks: Sequence[Callable[[], None]], *, threads: int, name: str) -> 
     """Run them in parallel; the first failure stops those that have not begun."""
     with ThreadPoolExecutor(threads, name) as pool:
         futures: list[Future[None]] = [pool.submit(task) for task in tasks]
-        _, pending = wait(futures, return_when=FIRST_EXCEPTION)
-        for future in pending:
-            future.cancel()
+        try:
+            wait(futures, return_when=FIRST_EXCEPTION)
+        finally:
+            # Also when interrupted: leaving the pool waits for everything that is not cancelled.
+            for future in futures:
+                future.cancel()
     for future in futures:
         if not future.cancelled():
             future.result()

@@ -19,7 +19,7 @@ class Amount:
 
 
 class Progress(Protocol):
-    """Called from worker threads, one call at a time per operation."""
+    """Called from several worker threads at once: whoever draws takes a lock."""
 
     def start(self, what: str, total: Amount) -> None:
         """A phase begins; a capture that starts anew calls this again."""

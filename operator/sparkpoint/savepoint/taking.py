@@ -93,9 +93,9 @@ class QueryTaker:
                 continue
             return TakenQuery(self._prefix, plan, contents, number, self._read_bytes)
         raise MovingTargetError(
-            f"{self._source.uri} could not be captured in {tries} tries: {problem}. If the query "
-            "runs, raise spark.sql.streaming.minBatchesToRetain, or capture more often so that "
-            "less is copied each time; if it does not, the checkpoint is incomplete."
+            f"{self._source.uri} could not be captured in {tries} tries: {_sentence(problem)} "
+            "If the query runs, raise spark.sql.streaming.minBatchesToRetain, or capture more "
+            "often so that less is copied each time; if it does not, the checkpoint is incomplete."
         ) from problem
 
     def _take_files(self, plan: BatchPlan) -> dict[str, Content]:
@@ -129,9 +129,12 @@ class QueryTaker:
         contents: dict[str, Content] = {}
         with ThreadPoolExecutor(self._source.parallelism, "capture") as pool:
             futures = [pool.submit(self._take_group, group) for group in _groups(files)]
-            _, pending = wait(futures, return_when=FIRST_EXCEPTION)
-            for future in pending:
-                future.cancel()
+            try:
+                wait(futures, return_when=FIRST_EXCEPTION)
+            finally:
+                # Also when interrupted: leaving the pool waits for all that is not cancelled.
+                for future in futures:
+                    future.cancel()
         # Whatever was read keeps its worth for the next try, so failures are raised last.
         failed = [f.exception() for f in futures if not f.cancelled() and f.exception()]
         for future in futures:
@@ -165,6 +168,10 @@ class QueryTaker:
 
     def _large(self, file: PlannedFile) -> Content:
         return self._writer.take(self._source, file.path)
+
+
+def _sentence(problem: Exception) -> str:
+    return f"{problem}".rstrip(".") + "."
 
 
 def _groups(files: Sequence[PlannedFile]) -> Iterator[Sequence[PlannedFile]]:

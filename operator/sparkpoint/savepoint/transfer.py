@@ -40,9 +40,8 @@ def copy_savepoint(
         tasks = [partial(_copy, writer, origin, digest, progress) for digest in wanted]
         run_all(tasks, threads=max(origin.parallelism, target.parallelism), name="copy")
         data = origin.read(savepoint.path, limit=MANIFEST_LIMIT)
-        return publish(
-            target, data, path=savepoint.path, lease=lease, writer=writer, tags=savepoint.tags
-        )
+        tags = catalogue.read_tags(origin).get(savepoint.id, ())
+        return publish(target, data, path=savepoint.path, lease=lease, writer=writer, tags=tags)
 
 
 def _present(target: Store, path: str) -> Savepoint | None:

@@ -301,6 +301,19 @@ def test_a_copy_in_another_repository_has_the_same_id(
     assert all(each.good for each in other.verify(other.list().savepoints))
 
 
+def test_a_copy_keeps_its_tags_however_the_savepoint_was_found(
+    repository: Repository, tmp_path: Path
+) -> None:
+    query = SyntheticQuery(tmp_path / "ck").run(2)
+    one = capture(repository, query.root, "one")
+    repository.tag(one, ["release"])
+    other = Repository.init(DirectoryStore(tmp_path / "other"))
+
+    repository.copy(repository.find("one"), other)
+
+    assert other.list().savepoints[0].tags == ("release",)
+
+
 def test_verify_names_a_damaged_and_a_missing_object(
     repository: Repository, tmp_path: Path
 ) -> None:
