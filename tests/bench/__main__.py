@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from dev.cache import cache_root
 from dev.console import Problem, run_command, step
 from tests.bench.bucket import measure_bucket
 from tests.bench.directory import measure_directory
@@ -16,7 +17,7 @@ from tests.bench.manyfiles import measure_many_files
 from tests.bench.plot import draw
 from tests.bench.table import Section, figure_rows, memory_section, page
 
-_ROOT = Path(__file__).resolve().parents[2]
+_PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks.md"
 
 
 class _Measure(Protocol):
@@ -36,12 +37,16 @@ def main() -> None:
     options = _parser().parse_args()
     if not 0.001 <= options.scale <= 20:
         raise Problem(f"--scale {options.scale} makes no sense.", remedy="give 0.001 to 20.")
+    # A part of the figures never takes the place of the whole page.
+    output: Path | None = options.output or (None if options.only else _PAGE)
+    machine = describe_machine(cache_root())
     sections = _measure(options.only or list(_MEASURES), options.scale, options.repetitions)
     sections.append(memory_section(sections))
     for section in sections:
         print(f"\n{section.title}")
         print(_aligned(figure_rows(section.figures)))
-    _write(sections, options)
+    if output is not None:
+        _write(sections, output, options, machine)
 
 
 def _measure(names: Sequence[str], scale: float, repetitions: int) -> list[Section]:
@@ -58,14 +63,18 @@ def _measure(names: Sequence[str], scale: float, repetitions: int) -> list[Secti
     return sections
 
 
-def _write(sections: Sequence[Section], options: argparse.Namespace) -> None:
-    output: Path = options.output
+def _write(
+    sections: Sequence[Section],
+    output: Path,
+    options: argparse.Namespace,
+    machine: Mapping[str, str],
+) -> None:
     output.parent.mkdir(parents=True, exist_ok=True)
     plot = output.with_suffix(".svg")
     draw(sections, plot)
     text = page(
         sections,
-        machine=describe_machine(output.parent),
+        machine=machine,
         versions=versions(),
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
         scale=options.scale,
@@ -87,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--scale", type=float, default=1.0, help="1.0 is 1 GiB, 20,000 files")
     parser.add_argument("--only", nargs="+", choices=list(_MEASURES), metavar="NAME")
     parser.add_argument("--repetitions", type=int, default=5)
-    parser.add_argument("--output", type=Path, default=_ROOT / "docs" / "benchmarks.md")
+    parser.add_argument("--output", type=Path, help="docs/benchmarks.md, if all are measured")
     return parser
 
 

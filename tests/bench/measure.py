@@ -17,7 +17,8 @@ from tests.bench.machine import cores
 __all__ = ["Figure", "Sample", "Series", "bound_of", "remove", "run_ours", "run_peer", "settle"]
 
 _SYNC_SHARE = 0.35
-_BUSY_SHARE = 0.7
+_BUSY = 0.8
+"""Cores in use from which on the processor counts as what bounds an operation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +141,8 @@ def remove(*folders: Path) -> None:
 
 def bound_of(series: Series) -> str:
     """What an operation of ours mostly waits for, from what was measured."""
-    if series.seconds and series.sync / series.seconds >= _SYNC_SHARE:
-        return f"disk: {series.sync / series.seconds:.0%} of the time is the final sync"
-    busy = series.processor / series.seconds if series.seconds else 0.0
-    where = f"{busy:.1f} of {cores()} cores busy"
-    if busy >= _BUSY_SHARE * cores() or busy >= 1.0:
-        return f"processor: {where} (hashing, copying in the kernel)"
-    return f"waiting: {where}; sync {series.sync / series.seconds:.0%}"
+    sync, busy = series.sync / series.seconds, series.processor / series.seconds
+    if sync >= _SYNC_SHARE:
+        return f"disk: {sync:.0%} of the time is the final sync"
+    where = f"{busy:.1f} of {cores()} cores busy, final sync {sync:.0%}"
+    return f"processor: {where}" if busy >= _BUSY else f"waiting: {where}"
