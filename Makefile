@@ -14,6 +14,10 @@ CONTEXT    ?=
 SPARK_VERSION ?=
 export CLUSTER CONTEXT
 
+ifneq ($(words $(CACHE)),1)
+$(error The cache folder '$(CACHE)' has a space in its name; set SPARKPOINT_CACHE to another one)
+endif
+
 help: ## Show the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -73,9 +77,9 @@ images: setup ## Build our images and load them [CLUSTER=demo] [SPARK_VERSION=4.
 	@$(PY) -m dev.image $(if $(SPARK_VERSION),--spark-version $(SPARK_VERSION))
 
 clean: ## End every local cluster and remove what was built in this checkout
-	@if [ -x $(PY) ]; then $(PY) -m dev.cluster delete --all; fi
-	@rm -rf $(VENV) .venv-airflow .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@env -u CONTEXT python3 -m dev.cluster delete --all
+	@rm -rf $(VENV) .venv-airflow .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 clean-cache: clean ## Remove also the caches outside the checkout
-	@rm -rf $(CACHE)
+	@cd $(CACHE) && rm -rf bench clusters debian jars kubernetes layers locks sparks tools

@@ -21,7 +21,8 @@ _GIB = 1024**3
 
 def cache_root() -> Path:
     """The folder of all caches; `SPARKPOINT_CACHE` moves it."""
-    return Path(os.environ.get("SPARKPOINT_CACHE", Path.home() / ".cache" / "sparkpoint"))
+    chosen = os.environ.get("SPARKPOINT_CACHE") or Path.home() / ".cache" / "sparkpoint"
+    return Path(chosen).absolute()
 
 
 def digest_of(parts: Iterable[str | Path]) -> str:
@@ -32,7 +33,8 @@ def digest_of(parts: Iterable[str | Path]) -> str:
             files = [part] if part.is_file() else sorted(p for p in part.rglob("*") if p.is_file())
             for file in files:
                 if "__pycache__" not in file.parts:
-                    sha.update(str(file.relative_to(part.parent)).encode() + b"\0")
+                    executable = os.access(file, os.X_OK)
+                    sha.update(f"{file.relative_to(part.parent)} {executable}\0".encode())
                     sha.update(file.read_bytes())
         else:
             sha.update(part.encode() + b"\0")
@@ -58,8 +60,10 @@ def cached(kind: str, key: str, build: Callable[[Path], None], *, keep: int = 2)
     with exclusive(f"{kind}-{key}"):
         if entry.exists():
             return entry
-        partial = entry.parent / f".partial-{key}"
-        shutil.rmtree(partial, ignore_errors=True)
+        for leftover in entry.parent.glob(f".partial-{key}-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        # With our process id: children of a killed builder may still be writing to its folder.
+        partial = entry.parent / f".partial-{key}-{os.getpid()}"
         partial.mkdir(parents=True)
         build(partial)
         partial.rename(entry)
@@ -82,4 +86,6 @@ def _forget_old(folder: Path, *, keep: int) -> None:
     entries = [p for p in folder.iterdir() if not p.name.startswith(".")]
     entries.sort(key=lambda p: p.stat().st_mtime, reverse=True)
     for old in entries[keep:]:
-        shutil.rmtree(old, ignore_errors=True)
+        # Renamed first: an entry that was removed half-way must not look like a whole one.
+        doomed = old.rename(old.with_name(f".partial-old-{old.name}"))
+        shutil.rmtree(doomed, ignore_errors=True)

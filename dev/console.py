@@ -1,5 +1,6 @@
 """How the development commands speak: a line per step with its usual duration, one clear error."""
 
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -35,6 +36,13 @@ def run_command(main: Callable[[], None]) -> None:
         main()
     except Problem as problem:
         say(f"error: {problem}")
+        sys.exit(1)
+    except subprocess.CalledProcessError as error:
+        say(f"error: `{' '.join(map(str, error.cmd))[:300]}` failed with {error.returncode}.")
+        say("  What to do: see its message above; the same command again goes on.")
+        sys.exit(1)
+    except (subprocess.TimeoutExpired, OSError) as error:
+        say(f"error: {error}\n  What to do: mend that (disk full? not root?) and run it again.")
         sys.exit(1)
     except KeyboardInterrupt:
         say("interrupted; run the same command again to go on")

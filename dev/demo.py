@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dev.cluster.lifecycle import Cluster, find_cluster, raise_cluster
 from dev.console import Problem, run_command, say, step
-from dev.image.__main__ import load_images
+from dev.image.load import load_images
 from dev.jobs import (
     S3_CONF,
     SparkJob,
@@ -53,7 +53,9 @@ def main() -> None:
     if parser.parse_args().command == "up":
         _up(raise_cluster(name, context=context))
     else:
-        find_cluster(name, context=context).kubectl("delete", "namespace", _NAMESPACE)
+        cluster = find_cluster(name, context=context)
+        with step("Removing the example job", usually="30 s"):
+            cluster.kubectl("delete", "namespace", _NAMESPACE, "--ignore-not-found")
 
 
 def _up(cluster: Cluster) -> None:
@@ -74,9 +76,20 @@ def _up(cluster: Cluster) -> None:
             claim="data",
             conf=S3_CONF,
         )
+        _forget_ended_driver(cluster)
         _apply(cluster, job_objects(job, namespace=_NAMESPACE))
         counts = _await_counts(cluster)
     _show(cluster, counts)
+
+
+def _forget_ended_driver(cluster: Cluster) -> None:
+    """Remove a driver that has ended, so that the demo shows one that runs."""
+    phase = _kubectl(
+        *(cluster, "get", "pod", "url-visits", "--ignore-not-found"),
+        *("-o", "jsonpath={.status.phase}"),
+    )
+    if phase in ("Failed", "Succeeded"):
+        _kubectl(cluster, "delete", "pod", "url-visits")
 
 
 def _await_counts(cluster: Cluster) -> str:
@@ -96,14 +109,12 @@ def _await_counts(cluster: Cluster) -> str:
 def _show(cluster: Cluster, counts: str) -> None:
     print("\n" + _kubectl(cluster, "get", "pods"))
     print(counts)
-    kubectl = f"{cluster.kubectl_hint} -n {_NAMESPACE}"
     say(
         "The job runs; its checkpoint is on S3. Next:\n"
-        f"  {kubectl} get pods\n"
-        f"  {kubectl} logs -f url-visits\n"
-        "  make demo        again: newer counts\n"
-        "  make demo-down   removes the job\n"
-        "  make cluster-down"
+        f"  {cluster.kubectl_hint} -n {_NAMESPACE} logs -f url-visits\n"
+        "  make demo         again: newer counts\n"
+        "  make demo-down    removes the job\n"
+        "  make cluster-down ends the cluster"
     )
 
 

@@ -112,7 +112,7 @@ def _conf(job: SparkJob, namespace: str) -> dict[str, str]:
         "spark.kubernetes.namespace": namespace,
         "spark.kubernetes.authenticate.driver.serviceAccountName": "spark",
         "spark.kubernetes.container.image": RUNTIME_IMAGE,
-        "spark.kubernetes.container.image.pullPolicy": "Never",
+        "spark.kubernetes.container.image.pullPolicy": "IfNotPresent",
         "spark.kubernetes.executor.podNamePrefix": job.name,
         "spark.kubernetes.executor.request.cores": "200m",
         f"{volume}.options.claimName": job.claim,
@@ -196,7 +196,7 @@ def _pod(
                 {
                     "name": "main",
                     "image": RUNTIME_IMAGE,
-                    "imagePullPolicy": "Never",
+                    "imagePullPolicy": "IfNotPresent",
                     "args": list(command),
                     "envFrom": [{"secretRef": {"name": "s3", "optional": True}}],
                     "env": list(environment),

@@ -2,13 +2,12 @@
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 
 from dev.cluster import cgroups, layout, lifecycle, node
 from dev.cluster.programs import tool_environment
-from dev.console import run_command, say
+from dev.console import Problem, run_command, say
 
 
 def main() -> None:
@@ -48,6 +47,7 @@ def _up(arguments: argparse.Namespace) -> None:
 
 
 def _down(arguments: argparse.Namespace) -> None:
+    _refuse_context(arguments)
     if found := layout.find_layout(arguments.name):
         lifecycle.lower_cluster(found)
     else:
@@ -55,10 +55,18 @@ def _down(arguments: argparse.Namespace) -> None:
 
 
 def _delete(arguments: argparse.Namespace) -> None:
+    _refuse_context(arguments)
     for found in layout.all_layouts():
         if arguments.all or found.name == arguments.name:
-            lifecycle.lower_cluster(found)
-            shutil.rmtree(found.folder)
+            lifecycle.delete_cluster(found)
+
+
+def _refuse_context(arguments: argparse.Namespace) -> None:
+    if arguments.context:
+        raise Problem(
+            f"The cluster of context {arguments.context} is not ours to end.",
+            remedy="leave CONTEXT out to end a local cluster.",
+        )
 
 
 def _status(arguments: argparse.Namespace) -> None:
@@ -73,7 +81,8 @@ def _status(arguments: argparse.Namespace) -> None:
 def _kubectl(arguments: argparse.Namespace) -> None:
     cluster = lifecycle.find_cluster(arguments.name, context=arguments.context)
     command = ["kubectl", *cluster.kubectl_arguments, *arguments.rest]
-    sys.exit(subprocess.run(command, env=tool_environment(), check=False).returncode)
+    environment = tool_environment() if cluster.layout else None
+    sys.exit(subprocess.run(command, env=environment, check=False).returncode)
 
 
 if __name__ == "__main__":

@@ -19,8 +19,10 @@ def make_groups(layout: Layout) -> None:
             folder.mkdir(exist_ok=True)
             _fill_cpuset(folder)
     if _is_version_2():
+        # Every controller that there is: the kubelet refuses a group that lacks one.
         for group in (_ROOT, _ROOT / layout.cgroup):
-            (group / "cgroup.subtree_control").write_text("+cpu +memory +pids +cpuset +io")
+            for controller in (group / "cgroup.controllers").read_text().split():
+                (group / "cgroup.subtree_control").write_text(f"+{controller}")
 
 
 def join_groups(layout: Layout) -> None:

@@ -102,6 +102,7 @@ def _controller_manager(layout: Layout) -> tuple[str, ...]:
         f"--tls-cert-file={pki}/controller-manager.crt",
         f"--tls-private-key-file={pki}/controller-manager.key",
         "--leader-elect=false",
+        f"--flex-volume-plugin-dir={layout.volatile}/plugins",
         # Kubernetes' own provisioner for one-node clusters: it makes our default StorageClass work.
         "--enable-hostpath-provisioner=true",
         # A lost pod should be noticed at the pace of tests, not of data centres.
@@ -163,6 +164,9 @@ def _kubelet_configuration(layout: Layout) -> dict[str, Any]:
         "tlsPrivateKeyFile": str(layout.pki / "kubelet.key"),
         "clusterDNS": [layout.node_address],
         "clusterDomain": "cluster.local",
+        # The machine's may be a link into /run, of which a node has its own.
+        "resolvConf": "",
+        "volumePluginDir": str(layout.volatile / "plugins"),
         "cgroupDriver": "cgroupfs",
         "cgroupRoot": f"/{layout.cgroup}",
         "failCgroupV1": False,
@@ -198,6 +202,8 @@ state = "/run/containerd"
 oom_score = 0
 [grpc]
   address = "{layout.socket}"
+[plugins."io.containerd.internal.v1.opt"]
+  path = "{layout.volatile}/opt"
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "{PAUSE_IMAGE}"
   # Machines without CAP_SYS_RESOURCE may not lower a process's OOM score.

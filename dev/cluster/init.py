@@ -4,6 +4,7 @@ Runs inside fresh mount, network, PID, IPC and UTS namespaces made by `node.py`.
 kernel ends everything that it started. Uses the standard library alone.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -13,11 +14,10 @@ import time
 from pathlib import Path
 
 from dev.cluster import cgroups, components
-from dev.cluster.layout import NODE, Layout, find_layout
+from dev.cluster.layout import NODE, PRIVATE_FOLDERS, PROVISIONED, Layout, find_layout
 
 _START_TIMEOUT = 90.0
 _RESTART_DELAY = 1.0
-_PROVISIONED = Path("/tmp/hostpath_pv")
 
 # The kubelet insists on these kernel settings and would change them for the whole machine.
 # It is shown files that already say what it wants.
@@ -54,9 +54,9 @@ def _prepare_mounts(layout: Layout) -> None:
     # Private to this namespace, but shared between its own children, as kubelets expect.
     _run("mount", "--make-rshared", "/")
     _run("mount", "-t", "tmpfs", "tmpfs", "/run")
-    for name, target in (("log", Path("/var/log")), ("volumes", _PROVISIONED)):
-        source = layout.volatile / name
-        source.mkdir(exist_ok=True)
+    for target in PRIVATE_FOLDERS:
+        source = layout.volatile / "private" / target.name
+        source.mkdir(parents=True, exist_ok=True)
         target.mkdir(mode=0o755, parents=True, exist_ok=True)
         _run("mount", "--bind", str(source), str(target))
     settings = layout.volatile / "sysctl"
@@ -72,7 +72,7 @@ def _prepare_network(layout: Layout) -> None:
     _run("hostname", NODE)
     _run("ip", "link", "set", "lo", "up")
     deadline = time.monotonic() + 10
-    while not Path("/sys/class/net/eth0").exists() and "eth0" not in _interfaces():
+    while "eth0" not in _interfaces():
         if time.monotonic() > deadline:
             sys.exit("the host did not hand us eth0 within 10 s")
         time.sleep(0.02)
@@ -94,6 +94,8 @@ class Supervisor:
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self.components = components.components(layout)
+        # By process id. No Popen objects: an unreferenced one is reaped by the next Popen, and
+        # the end of a component would go unseen.
         self.running: dict[int, components.Component] = {}
         self.states: dict[str, str] = {}
 
@@ -106,16 +108,25 @@ class Supervisor:
                 _apply_base(self.layout)
         while True:
             self._reap()
+            self._notice_recovery()
             _open_new_volumes()
             time.sleep(0.1)
 
     def _start(self, component: components.Component) -> None:
         self._report(component, "starting")
-        with (self.layout.logs / f"{component.name}.log").open("ab") as log:
-            process = subprocess.Popen(
-                component.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
-        self.running[process.pid] = component
+        log = str(self.layout.logs / f"{component.name}.log")
+        append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        pid = os.posix_spawnp(
+            component.command[0],
+            component.command,
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, log, append, 0o644),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+        )
+        self.running[pid] = component
 
     def _await_health(self, component: components.Component) -> None:
         deadline = time.monotonic() + _START_TIMEOUT
@@ -126,6 +137,11 @@ class Supervisor:
             self._reap()
             time.sleep(0.1)
         self._report(component, "healthy")
+
+    def _notice_recovery(self) -> None:
+        for component in self.components:
+            if self.states[component.name] == "starting" and component.healthy():
+                self._report(component, "healthy")
 
     def _reap(self) -> None:
         """Collect ended children, ours and adopted ones; restart ours."""
@@ -161,9 +177,11 @@ def _open_new_volumes() -> None:
     Kubernetes' host-path provisioner makes folders of root with mode 0750, and fsGroup does not
     apply to host paths.
     """
-    for volume in _PROVISIONED.iterdir():
-        if volume.stat().st_mode & 0o777 != 0o777:
-            volume.chmod(0o777)
+    for volume in PROVISIONED.iterdir():
+        # One that was deleted since it was listed is no concern of ours.
+        with contextlib.suppress(FileNotFoundError):
+            if volume.stat().st_mode & 0o777 != 0o777:
+                volume.chmod(0o777)
 
 
 if __name__ == "__main__":

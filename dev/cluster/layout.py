@@ -1,16 +1,39 @@
 """Names, addresses and folders of one cluster; everything else derives from its name and number."""
 
+import contextlib
+import ipaddress
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from dev.cache import cache_root, exclusive
 from dev.console import Problem
 
-__all__ = ["NODE", "Layout", "all_layouts", "find_layout", "take_layout"]
+__all__ = [
+    "NODE",
+    "PRIVATE_FOLDERS",
+    "PROVISIONED",
+    "Layout",
+    "all_layouts",
+    "clusters_folder",
+    "find_layout",
+    "take_layout",
+]
 
 NODE = "node-1"
+PROVISIONED = Path("/tmp/hostpath_pv")
+"""Where Kubernetes' host-path provisioner makes volumes; it cannot be told another place."""
+PRIVATE_FOLDERS = (
+    PROVISIONED,
+    Path("/var/log"),
+    # A kubelet or CNI of the machine itself keeps its sockets and addresses there.
+    Path("/var/lib/kubelet"),
+    Path("/var/lib/cni"),
+)
+"""Folders of which a node has its own, whatever the machine has there."""
 _MAX_CLUSTERS = 200
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,39}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +99,11 @@ class Layout:
         return f"10.233.{self.number}.0/24"
 
     @property
+    def ranges(self) -> tuple[str, str, str]:
+        """Every network of the cluster."""
+        return (f"10.231.{self.number}.0/24", self.pod_range, self.service_range)
+
+    @property
     def kubernetes_service(self) -> str:
         return f"10.233.{self.number}.1"
 
@@ -95,10 +123,12 @@ def clusters_folder() -> Path:
 
 def all_layouts() -> list[Layout]:
     """Every cluster that has a folder, running or not."""
-    return [
-        Layout(file.parent.name, json.loads(file.read_text())["number"])
-        for file in sorted(clusters_folder().glob("*/cluster.json"))
-    ]
+    found = []
+    for file in sorted(clusters_folder().glob("*/cluster.json")):
+        # One that is being deleted is no cluster any more.
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            found.append(Layout(file.parent.name, json.loads(file.read_text())["number"]))
+    return found
 
 
 def find_layout(name: str) -> Layout | None:
@@ -106,9 +136,26 @@ def find_layout(name: str) -> Layout | None:
     return next((layout for layout in all_layouts() if layout.name == name), None)
 
 
+def _free_number() -> int:
+    """The lowest number whose networks neither a cluster nor the machine uses."""
+    taken = {layout.number for layout in all_layouts()}
+    routes = Path("/proc/net/route").read_text().splitlines()[1:]
+    used = {
+        ipaddress.IPv4Address(int(line.split()[1], 16).to_bytes(4, "little")) for line in routes
+    }
+    for number in range(_MAX_CLUSTERS):
+        ranges = [ipaddress.IPv4Network(r) for r in Layout("", number).ranges]
+        if number not in taken and not any(address in r for address in used for r in ranges):
+            return number
+    raise Problem(
+        f"No addresses are left for another cluster: {_MAX_CLUSTERS} are taken.",
+        remedy="make clean removes all clusters.",
+    )
+
+
 def take_layout(name: str) -> Layout:
     """The cluster of that name; a new one gets the lowest free number."""
-    if not name.replace("-", "").isalnum() or len(name) > 40:
+    if not _NAME.fullmatch(name):
         raise Problem(
             f"{name!r} cannot be a cluster's name.",
             remedy="use up to 40 letters, digits and dashes.",
@@ -116,8 +163,7 @@ def take_layout(name: str) -> Layout:
     with exclusive("clusters"):
         if found := find_layout(name):
             return found
-        taken = {layout.number for layout in all_layouts()}
-        layout = Layout(name, next(n for n in range(_MAX_CLUSTERS) if n not in taken))
+        layout = Layout(name, _free_number())
         layout.folder.mkdir(parents=True, exist_ok=True)
         record = layout.folder / ".cluster.json"
         record.write_text(json.dumps({"number": layout.number}))

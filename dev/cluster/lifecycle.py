@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dev.cache import exclusive
-from dev.cluster import images, node, pki
+from dev.cluster import images, node
 from dev.cluster.layout import NODE, Layout, find_layout, take_layout
 from dev.cluster.preflight import check_machine
 from dev.cluster.programs import debian_tools, kubernetes_binaries, tool_environment
 from dev.console import Problem, step
 
-__all__ = ["Cluster", "find_cluster", "lower_cluster", "raise_cluster"]
+__all__ = ["Cluster", "delete_cluster", "find_cluster", "lower_cluster", "raise_cluster"]
 
 _NODE_READY_TIMEOUT = 60.0
 
@@ -53,7 +53,7 @@ class Cluster:
         if done.returncode != 0:
             raise Problem(
                 f"kubectl {' '.join(arguments)} failed: {done.stderr.strip()[-2000:]}",
-                remedy="see the message above.",
+                remedy="mend what kubectl says; make cluster-up repairs a local cluster.",
             )
         return done.stdout
 
@@ -82,7 +82,19 @@ def raise_cluster(name: str, *, context: str | None = None) -> Cluster:
     with exclusive(f"cluster-{name}"):
         if not (node.is_running(layout) and _node_ready(cluster)):
             _start(layout, cluster)
+        # Also when it runs: whoever started it may have been killed before this.
+        images.load_pause(layout)
     return cluster
+
+
+def delete_cluster(layout: Layout) -> None:
+    """End the cluster and forget it, images too."""
+    with exclusive(f"cluster-{layout.name}"), step(f"Removing cluster {layout.name}"):
+        node.stop_node(layout)
+        for folder in (layout.volatile, layout.images, layout.pki):
+            shutil.rmtree(folder, ignore_errors=True)
+        # Last what makes it a cluster: cut off before, the same command finds it again.
+        shutil.rmtree(layout.folder)
 
 
 def lower_cluster(layout: Layout) -> None:
@@ -105,11 +117,13 @@ def _start(layout: Layout, cluster: Cluster) -> None:
         node.stop_node(layout)
         _write_pki(layout)
         node.start_node(layout)
-        images.load_pause(layout)
         _await_node(cluster)
 
 
 def _write_pki(layout: Layout) -> None:
+    # Here, because it needs a package: ending clusters must work without the environment.
+    from dev.cluster import pki
+
     shutil.rmtree(layout.pki, ignore_errors=True)
     authority = pki.Authority.create(layout.pki)
     service_names = [f"kubernetes{suffix}" for suffix in ("", ".default", ".default.svc")]

@@ -1,5 +1,6 @@
 """A node seen from the machine: make its namespaces and its link, look after it, end it."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from dev.cluster import cgroups
 from dev.cluster.components import components
-from dev.cluster.layout import Layout
+from dev.cluster.layout import PRIVATE_FOLDERS, Layout
 from dev.cluster.programs import debian_tools, tool_environment
 from dev.console import Problem, say
 
@@ -62,6 +63,10 @@ def stop_node(layout: Layout) -> None:
     _await(lambda: _link_gone(layout), 30, f"link {layout.link} to go")
     _await(lambda: cgroups.remove_groups(layout), 30, f"cgroup {layout.cgroup} to empty")
     (layout.folder / "node.pid").unlink(missing_ok=True)
+    for folder in PRIVATE_FOLDERS:
+        # Mount points that we made on a machine that had no such folder; others are not empty.
+        with contextlib.suppress(OSError):
+            folder.rmdir()
 
 
 def is_running(layout: Layout) -> bool:
@@ -103,13 +108,22 @@ def _started(pid: int) -> int:
 def _connect(layout: Layout, process: subprocess.Popen[bytes]) -> None:
     """Give the node an `eth0` whose other end is here, and routes to its pods and services."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    _await(lambda: children.exists() and children.read_text(), 10, "the node's init process")
-    init = children.read_text().split()[0]
+    _await(lambda: process.poll() is not None or _read(children), 10, "the node's init process")
+    if process.poll() is not None:
+        raise _start_failure(layout, {})
+    init = _read(children).split()[0]
     _ip("link", "add", layout.link, "type", "veth", "peer", "name", "eth0", "netns", init)
     _ip("address", "add", f"{layout.host_address}/24", "dev", layout.link)
     _ip("link", "set", layout.link, "up")
     for destination in (layout.pod_range, layout.service_range):
         _ip("route", "replace", destination, "via", layout.node_address)
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text()
+    except OSError:
+        return ""
 
 
 def _ip(*arguments: str) -> None:
@@ -120,11 +134,12 @@ def _refuse_used_network(layout: Layout) -> None:
     routes = subprocess.run(
         ["ip", "-o", "route"], env=tool_environment(), capture_output=True, text=True, check=True
     ).stdout
-    used = [line for line in routes.splitlines() if line.startswith(f"10.231.{layout.number}.")]
+    starts = tuple(network.removesuffix("0/24") for network in layout.ranges)
+    used = [line for line in routes.splitlines() if line.startswith(starts)]
     if used:
         raise Problem(
             f"The machine already uses the addresses of cluster {layout.name}: {used[0].strip()}",
-            remedy=f"remove that route, or delete {layout.folder}/cluster.json to get other ones.",
+            remedy="remove that route; or make clean, and the next cluster takes other addresses.",
         )
 
 

@@ -11,7 +11,8 @@ from dev.console import Problem
 __all__ = ["check_machine"]
 
 _NEEDED_GIB = 15
-_COMMANDS = ("unshare", "mount", "hostname")
+_NEEDED_WITH_CACHES_GIB = 4
+_COMMANDS = ("unshare", "mount", "hostname", "wget")
 
 
 def check_machine() -> None:
@@ -24,14 +25,20 @@ def check_machine() -> None:
             remedy="\n    ".join(remedy for _, remedy in problems)
             + "\n    Or name an existing cluster with --context (make demo CONTEXT=name).",
         )
-    require_free_space(cache_root(), gib=_NEEDED_GIB, purpose="The local cluster")
+    # Once the caches are filled, only pods and volumes need space.
+    built = (cache_root() / "kubernetes").exists() and (cache_root() / "layers").exists()
+    needed = _NEEDED_WITH_CACHES_GIB if built else _NEEDED_GIB
+    require_free_space(cache_root(), gib=needed, purpose="The local cluster")
 
 
 def _problems() -> Iterator[tuple[str, str]]:
     if platform.system() != "Linux":
         yield f"it runs {platform.system()}, not Linux", "use a Linux machine."
     elif os.geteuid() != 0:
-        yield "you are not root, who alone may make namespaces and mounts", "run it with sudo."
+        yield (
+            "you are not root, who alone may make namespaces and mounts",
+            'run it as root (sudo env PATH="$PATH" make ...).',
+        )
     for command in _COMMANDS:
         if shutil.which(command) is None:
             yield f"the command `{command}` is missing", f"install it (package of `{command}`)."

@@ -67,7 +67,7 @@ KUBERNETES_VERSION = _kubernetes_version()
 
 def kubernetes_binaries() -> Path:
     """The folder with etcd, CoreDNS and Kubernetes' programs; built on the first call."""
-    key = f"{KUBERNETES_VERSION}-{digest_of([_GO_MODULE])}"
+    key = f"{KUBERNETES_VERSION}-{platform.machine()}-{digest_of([_GO_MODULE])}"
     return cached("kubernetes", key, _build_kubernetes)
 
 
@@ -99,8 +99,13 @@ def _build_kubernetes(folder: Path) -> None:
 
 def debian_tools() -> Path:
     """The root of an unpacked set of Debian packages: containerd, runc, CNI plugins, iptables."""
-    architecture = platform.machine()
-    return cached("tools", f"debian-{architecture}-{digest_of(_PACKAGES)}", _unpack_packages)
+    return cached("debian", f"{_release()}-{digest_of(_PACKAGES)}", _unpack_packages)
+
+
+def _release() -> str:
+    """Which distribution and architecture the packages are from."""
+    names = platform.freedesktop_os_release() if Path("/etc/os-release").exists() else {}
+    return f"{names.get('VERSION_CODENAME', 'unknown')}-{platform.machine()}"
 
 
 def _unpack_packages(folder: Path) -> None:
@@ -148,6 +153,18 @@ def tool_environment() -> Mapping[str, str]:
         "PATH": ":".join(
             [*map(str, path), os.environ.get("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")]
         ),
-        "LD_LIBRARY_PATH": f"{tools / libraries}:{tools / libraries.removeprefix('usr/')}",
+        "LD_LIBRARY_PATH": ":".join(
+            filter(
+                None,
+                [
+                    str(tools / libraries),
+                    str(tools / libraries.removeprefix("usr/")),
+                    os.environ.get("LD_LIBRARY_PATH"),
+                ],
+            )
+        ),
+        # The node's addresses are on this machine; a proxy knows nothing of them.
+        "NO_PROXY": "*",
+        "no_proxy": "*",
         "XTABLES_LIBDIR": str(tools / libraries / "xtables"),
     }

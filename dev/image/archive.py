@@ -50,7 +50,7 @@ def write_layer(path: Path, files: Mapping[str, Path]) -> Layer:
     """Write a layer of single files, each given as name in the image -> file here."""
     with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as tar:
         for name in sorted(files):
-            _add(tar, files[name], name)
+            _add(tar, files[name], name, readable=True)
     return Layer.of(path)
 
 
@@ -60,21 +60,27 @@ def folder_layer(
     *,
     prefix: str = "",
     leave_out: Callable[[str], bool] = lambda _: False,
+    readable: bool = False,
 ) -> Layer:
-    """Write a layer of all in `folder`, under `prefix`; modes are kept, owners become root."""
+    """Write a layer of all in `folder`, under `prefix`; owners become root.
+
+    Modes are kept, or with `readable` made such that everybody can read, whatever the umask here.
+    """
     with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as tar:
         for file in sorted(folder.rglob("*")):
             name = str(file.relative_to(folder))
             if not leave_out(name):
-                _add(tar, file, prefix + name)
+                _add(tar, file, prefix + name, readable=readable)
     return Layer.of(path)
 
 
-def _add(tar: tarfile.TarFile, file: Path, name: str) -> None:
+def _add(tar: tarfile.TarFile, file: Path, name: str, *, readable: bool = False) -> None:
     entry = tar.gettarinfo(file, arcname=name)
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
     entry.mtime = 0
+    if readable:
+        entry.mode = 0o755 if entry.isdir() or entry.mode & 0o100 else 0o644
     # A hard link's target may have been left out; a copy is always right.
     if entry.islnk():
         entry.type = tarfile.REGTYPE

@@ -10,8 +10,11 @@ from dev.image.archive import ImageConfig, Layer
 from dev.image.containerfile import read_containerfile
 from dev.image.layers import code_layer, debian_layer, file_layer, jars_layer, python_layer
 
-__all__ = ["DEFAULT_SPARK_VERSION", "Image", "build_images"]
+__all__ = ["DEFAULT_SPARK_VERSION", "Image", "build_images", "image_names"]
 
+_RUNTIME = "sparkpoint.dev/runtime"
+_OPERATOR = "sparkpoint.dev/operator:dev"
+_SEAWEEDFS = "sparkpoint.dev/seaweedfs:dev"
 _LOCK = Path(__file__).parent.parent.parent / "uv.lock"
 
 
@@ -34,6 +37,11 @@ class Image:
     config: ImageConfig
 
 
+def image_names(spark_version: str = DEFAULT_SPARK_VERSION) -> list[str]:
+    """What the images are called."""
+    return [f"{_RUNTIME}:spark-{spark_version}", _OPERATOR, _SEAWEEDFS]
+
+
 def build_images(spark_version: str = DEFAULT_SPARK_VERSION) -> list[Image]:
     """All images; only what changed is built."""
     return [runtime_image(spark_version), operator_image(), seaweedfs_image()]
@@ -43,7 +51,7 @@ def runtime_image(spark_version: str = DEFAULT_SPARK_VERSION) -> Image:
     """What drivers, executors and workers run."""
     file = read_containerfile("runtime")
     return Image(
-        f"sparkpoint.dev/runtime:spark-{spark_version}",
+        f"{_RUNTIME}:spark-{spark_version}",
         [
             debian_layer(file.packages),
             python_layer("spark", replace={"pyspark": spark_version}),
@@ -58,7 +66,7 @@ def operator_image() -> Image:
     """What the controller runs."""
     file = read_containerfile("operator")
     return Image(
-        "sparkpoint.dev/operator:dev",
+        _OPERATOR,
         [debian_layer(file.packages), python_layer("operator"), code_layer()],
         file.config,
     )
@@ -67,7 +75,7 @@ def operator_image() -> Image:
 def seaweedfs_image() -> Image:
     """The S3 server of the tests and the demo."""
     return Image(
-        "sparkpoint.dev/seaweedfs:dev",
+        _SEAWEEDFS,
         [file_layer("seaweedfs", {"weed": Path(sys.executable).parent / "weed"})],
         ImageConfig(entrypoint=["/weed"], user="185"),
     )

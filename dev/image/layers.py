@@ -4,6 +4,8 @@ From the one that changes least to the one that changes most: Debian with Java o
 packages from the lock file, jars, our own code.
 """
 
+import os
+import platform
 import re
 import shutil
 import subprocess
@@ -32,7 +34,7 @@ _PYTHON_LEFT_OUT = re.compile(r"(.*/)?(tests?/|include/)|.*\.(pyx|pxd|h|hpp|a)$"
 
 def debian_layer(packages: Sequence[str]) -> Layer:
     """A minimal Debian with these packages and our user, without caches and manuals."""
-    key = f"debian-{digest_of([*packages, _USER, _LEFT_OUT.pattern])}"
+    key = f"debian-{digest_of([*packages, _SUITE, _USER, _LEFT_OUT.pattern, platform.machine()])}"
 
     def build(folder: Path) -> None:
         require_free_space(folder, gib=3, purpose="Building the base image")
@@ -63,6 +65,8 @@ def _debootstrap(root: Path, packages: Sequence[str]) -> None:
             "DEBOOTSTRAP_DIR": str(debian_tools() / "usr/share/debootstrap"),
             # The unpacked tools' libraries are not those of the new root.
             "LD_LIBRARY_PATH": "",
+            "NO_PROXY": os.environ.get("NO_PROXY", ""),
+            "no_proxy": os.environ.get("no_proxy", ""),
         },
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -90,6 +94,7 @@ def python_layer(extra: str, *, replace: Mapping[str, str] | None = None) -> Lay
             packages,
             prefix="opt/python/",
             leave_out=lambda n: bool(_PYTHON_LEFT_OUT.match(n)),
+            readable=True,
         )
         shutil.rmtree(packages)
 

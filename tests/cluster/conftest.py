@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dev.cluster.layout import find_layout
 from dev.cluster.lifecycle import Cluster, lower_cluster, raise_cluster
-from dev.image.__main__ import load_images
+from dev.image.load import load_images
 from tests.cluster.namespace import Namespace
 
 _CLUSTER = "test"
@@ -25,9 +24,8 @@ def cluster() -> Iterator[Cluster]:
     raised = raise_cluster(_CLUSTER, context=os.environ.get("CONTEXT") or None)
     load_images(raised)
     yield raised
-    layout = find_layout(_CLUSTER)
-    if layout and "KEEP_CLUSTER" not in os.environ:
-        lower_cluster(layout)
+    if raised.layout and "KEEP_CLUSTER" not in os.environ:
+        lower_cluster(raised.layout)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dev.cluster.layout import Layout, find_layout, take_layout
+from dev.cluster.layout import PRIVATE_FOLDERS, Layout, find_layout, take_layout
 from dev.cluster.lifecycle import Cluster, lower_cluster, raise_cluster
 from dev.cluster.node import is_running
 from dev.cluster.programs import tool_environment
@@ -74,12 +74,15 @@ def test_a_pod_may_do_only_what_its_role_allows(box: Namespace) -> None:
     account = f"--as=system:serviceaccount:{box.name}:spark"
 
     assert box.kubectl("auth", "can-i", "create", "pods", account).strip() == "yes"
-    with pytest.raises(Problem):
+    with pytest.raises(Problem, match="failed"):
         box.kubectl("auth", "can-i", "get", "secrets", account)
+    with pytest.raises(Problem, match="Forbidden"):
+        box.kubectl("get", "secrets", account)
 
 
 def test_logs_and_port_forward_reach_a_pod(box: Namespace) -> None:
     box.kubectl("exec", "toolbox", "--", "sh", "-c", f'python3 -c "{_SERVE}" >/proc/1/fd/1 2>&1 &')
+    box.await_true("the server in the pod", lambda: _answers(box), seconds=30)
     forward = subprocess.Popen(
         [
             *("kubectl", *box.cluster.kubectl_arguments, "-n", box.name),
@@ -100,6 +103,11 @@ def test_logs_and_port_forward_reach_a_pod(box: Namespace) -> None:
         forward.terminate()
         forward.communicate(timeout=10)
     assert "GET / HTTP/1.1" in box.kubectl("logs", "toolbox")
+
+
+def _answers(box: Namespace) -> bool:
+    program = "import socket; print(socket.socket().connect_ex(('127.0.0.1', 8000)))"
+    return box.python("toolbox", program).strip() == "0"
 
 
 def test_the_kubeconfig_verifies_the_server_and_belongs_to_its_owner(cluster: Cluster) -> None:
@@ -167,17 +175,24 @@ def test_a_node_whose_first_process_dies_leaves_nothing(spare: str) -> None:
 
 def test_a_component_that_dies_is_started_again(cluster: Cluster) -> None:
     assert cluster.layout is not None
-    subprocess.run(["pkill", "-9", "-f", f"kube-scheduler.*{cluster.layout.folder}"], check=True)
+    (before,) = _processes("kube-scheduler", cluster.layout)
+
+    os.kill(before, signal.SIGKILL)
 
     deadline = time.monotonic() + 30
-    while not _scheduler_runs(cluster.layout):
-        assert time.monotonic() < deadline, "the scheduler did not come back within 30 s"
+    while _processes("kube-scheduler", cluster.layout) in ([], [before]) or not is_running(
+        cluster.layout
+    ):
+        assert time.monotonic() < deadline, "the scheduler was not well again within 30 s"
         time.sleep(0.2)
 
 
-def _scheduler_runs(layout: Layout) -> bool:
-    found = subprocess.run(["pgrep", "-f", f"kube-scheduler.*{layout.folder}"], check=False)
-    return found.returncode == 0
+def _processes(name: str, layout: Layout) -> list[int]:
+    """Process ids of one component of one cluster."""
+    found = subprocess.run(
+        ["pgrep", "-f", f"^{name}.*{layout.folder}/"], capture_output=True, text=True, check=False
+    )
+    return [int(pid) for pid in found.stdout.split()]
 
 
 def _await_first_component(layout: Layout) -> None:
@@ -195,9 +210,11 @@ def _traces() -> dict[str, object]:
     return {
         "interfaces": sorted(p.name for p in Path("/sys/class/net").iterdir()),
         "mounts": sorted(line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()),
-        "rules": [line for line in rules.stdout.splitlines() if not line.startswith(("#", ":"))],
+        # Chains too, without their counters.
+        "rules": [r.split(" [")[0] for r in rules.stdout.splitlines() if not r.startswith("#")],
         "processes": _processes_of("test-spare"),
-        "groups": sorted(str(p) for p in Path("/sys/fs/cgroup").glob("*/sparkpoint-*")),
+        "groups": sorted(str(p) for p in Path("/sys/fs/cgroup").glob("**/sparkpoint-test*")),
+        "folders": [str(folder) for folder in PRIVATE_FOLDERS if folder.exists()],
         "sysctl": Path("/proc/sys/vm/overcommit_memory").read_text(),
         "forwarding": Path("/proc/sys/net/ipv4/ip_forward").read_text(),
     }

@@ -118,7 +118,12 @@ def _run_through_a_lost_executor(
         pods=["url-visits"],
     )
     assert owners[0]["name"] == "url-visits"
-    assert int(namespace.python("toolbox", count_commits)) == _FILES_BEFORE + _FILES_AFTER
+    namespace.await_true(
+        "one commit per file",
+        lambda: int(namespace.python("toolbox", count_commits)) == _FILES_BEFORE + _FILES_AFTER,
+        seconds=60,
+        pods=["url-visits"],
+    )
     # Nothing may be counted twice afterwards either.
     assert _output(namespace) == truth
 

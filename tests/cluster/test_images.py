@@ -6,7 +6,7 @@ import time
 import pytest
 
 from dev.cluster.lifecycle import Cluster
-from dev.image.__main__ import load_images
+from dev.image.load import load_images
 from dev.jobs import RUNTIME_IMAGE
 from tests.cluster.namespace import Namespace
 

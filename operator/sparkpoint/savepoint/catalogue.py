@@ -148,12 +148,22 @@ def find(
     if len(parts) > 3 or not all(parts):
         raise NoSuchSavepointError(f"{reference!r} is neither a name nor an id of a savepoint.")
     wanted = [namespace, job, None][: 3 - len(parts)] + parts
-    matching = [entry.path for entry in store.list(SAVEPOINTS) if _fits(entry, wanted)]
-    found = [read_savepoint(store, path) for path in matching]
+    found = [read_savepoint(store, path) for path in _matching(store, wanted)]
     if not found and len(parts) == 1 and _may_be_id(reference):
         catalogue = read_all(store, namespace=namespace, job=job)
         found = [each for each in catalogue.savepoints if each.id.startswith(reference)]
     return _only(found, reference, store)
+
+
+def _matching(store: Store, wanted: list[str | None]) -> list[str]:
+    """Paths of manifests that go by these parts; only a part that is missing makes us search."""
+    namespace, job, name = wanted
+    if namespace is None or job is None or name is None:
+        return [entry.path for entry in store.list(SAVEPOINTS) if _fits(entry, wanted)]
+    try:
+        return [store.stat(manifest_path(namespace, job, name)).path]
+    except NotFoundError:
+        return []
 
 
 def _fits(entry: Entry, wanted: list[str | None]) -> bool:
