@@ -9,15 +9,17 @@ snapshot.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sparkpoint.checkpoint.layout import StoreFiles
 from sparkpoint.checkpoint.names import Kind, versioned_name
 
 __all__ = ["Chain", "choose_chain", "file_name", "held_base", "reuse_chain"]
 
-# A forced snapshot is uploaded just before the changelog of its version, not after it.
-_SLACK_SECONDS = {"hdfs": 0.0, "rocksdb": 600.0}
+# Times of a store that counts whole seconds, or of two that are closed at once.
+_SLACK_SECONDS = 2.0
+# A snapshot that new column families force is uploaded before the changelog of its version.
+_FORCED_SLACK_SECONDS = 60.0
 _KINDS = {"hdfs": (Kind.SNAPSHOT, Kind.DELTA), "rocksdb": (Kind.ZIP, Kind.CHANGELOG)}
 
 
@@ -32,7 +34,7 @@ class Chain:
     """(version, name), oldest first."""
     missing: tuple[str, ...] = ()
     doubt: str | None = None
-    """Why the base may belong to another lineage; None if nothing speaks for it."""
+    """Which snapshot may be of another lineage, be it the base or avoided; None if none is."""
     reused: bool = False
     """The base is the parent savepoint's."""
 
@@ -53,20 +55,24 @@ def choose_chain(
     ids: Mapping[int, str] | None,
     families_since: int = 0,
 ) -> Chain:
-    """The chain that Spark itself would load. `ids` is the lineage in format 2, else None.
+    """The chain that Spark itself would load, but for a snapshot that outlived a rewind.
 
+    `ids` is the lineage in format 2, else None; it decides alone which snapshots count.
     `families_since` is the first version that has today's column families; 0 without families.
     """
     snapshot, change = _KINDS[provider]
+    slack = _FORCED_SLACK_SECONDS if families_since else _SLACK_SECONDS
     changes: list[tuple[int, str]] = []
     doubtful: Chain | None = None
     for v in range(version, 0, -1):
         base, name = file_name(v, snapshot, ids), file_name(v, change, ids)
         if base in store.live:
-            doubt = _doubt(store, base, name, slack=_SLACK_SECONDS[provider])
+            doubt = _doubt(store, base, name, slack=slack) if ids is None else None
             chain = Chain(v, base, tuple(reversed(changes)), doubt=doubt)
-            if doubt is None or families_since:
+            if families_since:
                 return chain
+            if doubt is None:
+                return _after(doubtful, chain)
             doubtful = doubtful or chain
         if name is None or (name not in store.live and name not in store.held):
             missing = name or f"{v}_*.{change.value}"
@@ -74,7 +80,12 @@ def choose_chain(
         changes.append((v, name))
     missing_base = file_name(1, snapshot, ids) if families_since and version else None
     missing_bases = () if missing_base is None else (missing_base,)
-    return Chain(0, None, tuple(reversed(changes)), missing=missing_bases)
+    return _after(doubtful, Chain(0, None, tuple(reversed(changes)), missing=missing_bases))
+
+
+def _after(avoided: Chain | None, chain: Chain) -> Chain:
+    """The chain, with the doubt about the newest snapshot that it avoids."""
+    return chain if avoided is None else replace(chain, doubt=avoided.doubt)
 
 
 def held_base(store: StoreFiles, *, provider: str) -> tuple[int, str | None] | None:

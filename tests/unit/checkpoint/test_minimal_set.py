@@ -221,7 +221,19 @@ def test_snapshot_older_than_its_change_is_avoided_and_named() -> None:
     plan = plan_batch(world)
 
     assert plan.operators[0].stores[0].base_versions == (2,)
-    assert plan.warnings == ()
+    assert ["5.snapshot is older than 5.delta" in w for w in plan.warnings] == [True]
+
+
+def test_empty_store_stands_in_for_a_doubtful_snapshot_and_the_doubt_is_told() -> None:
+    world = checkpoint_of(
+        [[SyntheticStore(snapshots=frozenset({5}))]], provider="hdfs", batch=6, written=7
+    )
+    world.modified = {"state/0/0/5.snapshot": 100.0, "state/0/0/5.delta": 200.0}
+
+    plan = plan_batch(world)
+
+    assert plan.operators[0].stores[0].base_versions == (0,)
+    assert "left from before a rewind" in plan.warnings[0]
 
 
 def test_doubtful_snapshot_without_alternative_is_taken_with_a_warning() -> None:
@@ -236,12 +248,40 @@ def test_doubtful_snapshot_without_alternative_is_taken_with_a_warning() -> None
     assert "left from before a rewind" in plan.warnings[0]
 
 
-def test_rocksdb_snapshot_forced_before_its_changelog_is_no_leftover() -> None:
+def test_rocksdb_snapshot_as_old_as_its_changelog_is_no_leftover() -> None:
     store = SyntheticStore(snapshots=frozenset({2, 5}))
     world = checkpoint_of([[store]], provider="rocksdb", batch=6, written=7)
     world.modified = {"state/0/0/5.zip": 1000.0, "state/0/0/5.changelog": 1001.5}
 
-    assert plan_batch(world).operators[0].stores[0].base_versions == (5,)
+    plan = plan_batch(world)
+
+    assert (plan.operators[0].stores[0].base_versions, plan.warnings) == ((5,), ())
+
+
+def test_rocksdb_snapshot_left_from_a_rewind_minutes_ago_is_avoided_and_named() -> None:
+    # 5.zip is of the old run; the new one wrote the changelogs of 4 to 7 again.
+    store = SyntheticStore(snapshots=frozenset({2, 5}))
+    world = checkpoint_of([[store]], provider="rocksdb", batch=6, written=7)
+    rewritten = {f"state/0/0/{version}.changelog": 1300.0 + version for version in range(4, 8)}
+    world.modified = {"state/0/0/5.zip": 1000.0, **rewritten}
+
+    plan = plan_batch(world)
+
+    assert plan.operators[0].stores[0].base_versions == (2,)
+    assert "5.zip is older than 5.changelog" in plan.warnings[0]
+
+
+def test_age_of_a_snapshot_means_nothing_where_unique_ids_decide() -> None:
+    store = SyntheticStore(snapshots=frozenset({2, 5}))
+    world = checkpoint_of([[store]], provider="rocksdb", batch=6, written=7, unique=True)
+    world.modified = {
+        "state/0/0/5_u5-p0-default.zip": 1000.0,
+        "state/0/0/5_u5-p0-default.changelog": 9000.0,
+    }
+
+    plan = plan_batch(world)
+
+    assert (plan.operators[0].stores[0].base_versions, plan.warnings) == ((5,), ())
 
 
 def _with_families(world: MemoryCheckpoint, *starts: int) -> MemoryCheckpoint:
@@ -260,6 +300,21 @@ def test_store_with_column_families_cannot_start_from_empty() -> None:
 
     with pytest.raises(IncompleteError, match=r"state/0/0/1\.zip"):
         plan_batch(_with_families(world, 0))
+
+
+@pytest.mark.parametrize(("seconds", "doubts"), [(50.0, 0), (300.0, 1)])
+def test_snapshot_that_families_forced_may_be_a_little_older_than_its_changelog(
+    seconds: float, doubts: int
+) -> None:
+    store = SyntheticStore(snapshots=frozenset({1, 5}))
+    world = checkpoint_of([[store]], provider="rocksdb", batch=6, written=7)
+    world.modified = {"state/0/0/5.zip": 1000.0, "state/0/0/5.changelog": 1000.0 + seconds}
+
+    plan = plan_batch(_with_families(world, 0, 4))
+
+    # Only a snapshot says which families there are, so a doubtful one is taken all the same.
+    assert plan.operators[0].stores[0].base_versions == (5,)
+    assert len(plan.warnings) == doubts
 
 
 def test_parents_base_is_not_used_again_across_a_start_that_may_add_families() -> None:
