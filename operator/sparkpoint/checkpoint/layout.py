@@ -6,7 +6,14 @@ from dataclasses import dataclass, field
 from sparkpoint.checkpoint.names import batch_number, is_visible
 from sparkpoint.storage.interface import Entry
 
-__all__ = ["DEFAULT_STORE", "OperatorFiles", "StoreFiles", "group_state", "store_folder"]
+__all__ = [
+    "DEFAULT_STORE",
+    "OperatorFiles",
+    "StoreFiles",
+    "group_state",
+    "stateful_operators",
+    "store_folder",
+]
 
 DEFAULT_STORE = "default"
 _INSIDE_A_STORE = ("SSTs", "logs")
@@ -63,6 +70,13 @@ def group_state(files: Iterable[Entry], held: Mapping[str, int]) -> dict[int, Op
     for path, size in held.items():
         _add_held(operators, path, size)
     return operators
+
+
+def stateful_operators(paths: Iterable[str]) -> set[int]:
+    """The operators that these paths of a checkpoint are about."""
+    parts = (path.split("/", 2) for path in paths if path.startswith("state/"))
+    numbers = (batch_number(each[1]) for each in parts if len(each) == 3)
+    return {number for number in numbers if number is not None}
 
 
 def _add(operator: OperatorFiles, parts: list[str], entry: Entry) -> None:

@@ -7,7 +7,7 @@ Verifying a savepoint runs the same code over the manifest's files. Nothing is c
 from collections.abc import Iterable, Mapping
 
 from sparkpoint.checkpoint.errors import IncompleteError, NotACheckpointError, NothingCommittedError
-from sparkpoint.checkpoint.layout import OperatorFiles, group_state
+from sparkpoint.checkpoint.layout import OperatorFiles, group_state, stateful_operators
 from sparkpoint.checkpoint.logs import parse_commit, parse_offsets, parse_query_id
 from sparkpoint.checkpoint.model import (
     BatchPlan,
@@ -146,10 +146,17 @@ def _choose(files: Mapping[str, Entry], batch: int | None) -> int:
 def _operators(
     files: Mapping[str, Entry], held: Mapping[str, int], commit: CommitEntry
 ) -> list[OperatorFiles]:
-    """The stateful operators, in order; one that only the commit names has lost its folder."""
+    """The stateful operators, in order.
+
+    One that only the commit or the parent savepoint names has lost its folder. Spark numbers them
+    from 0 without gaps, so one before the last may not be missing either.
+    """
     grouped = group_state(files.values(), held)
-    for number in commit.state_ids:
+    for number in (*commit.state_ids, *stateful_operators(held)):
         grouped.setdefault(number, OperatorFiles(number))
+    for expected, number in enumerate(sorted(grouped)):
+        if expected != number:
+            raise IncompleteError([f"state/{expected}"], batch=commit.batch)
     return [grouped[number] for number in sorted(grouped)]
 
 

@@ -94,6 +94,12 @@ class DirectoryStore:
                     if each.is_dir(follow_symlinks=False):
                         if f"{prefix}{each.name}" != TEMPORARY:
                             folders.append(each.name)
+                    elif each.is_symlink() and each.is_dir():
+                        # To follow it could go round in circles; to skip it would lose files.
+                        raise BadLocationError(
+                            f"{each.path} is a symbolic link to a folder, and listings follow "
+                            "none. Put the folder itself there, or mount it."
+                        )
                     elif entry := self._entry_of(each, f"{prefix}{each.name}"):
                         files.append(entry)
         except (FileNotFoundError, NotADirectoryError):

@@ -186,6 +186,23 @@ def test_lost_partition_of_a_keyed_operator_is_missed() -> None:
         plan_batch(checkpoint)
 
 
+def test_lost_operator_before_another_one_is_missed() -> None:
+    checkpoint = _stateful()
+    checkpoint.files = {p.replace("state/0", "state/1"): d for p, d in checkpoint.files.items()}
+
+    with pytest.raises(IncompleteError, match="state/0 missing"):
+        plan_batch(checkpoint)
+
+
+def test_query_that_lost_all_the_state_its_parent_savepoint_has_is_refused() -> None:
+    checkpoint = _stateful()
+    held = {file.path: file.size for file in plan_batch(checkpoint).files}
+    checkpoint.files = {p: d for p, d in checkpoint.files.items() if not p.startswith("state/")}
+
+    with pytest.raises(IncompleteError, match="state/0"):
+        plan_batch(checkpoint, held=held)
+
+
 def test_stores_are_told_by_their_folders_where_spark_recorded_no_operator() -> None:
     names = ("left-keyToNumValues", "right-keyToNumValues")
     store = SyntheticStore(snapshots=frozenset())

@@ -51,6 +51,16 @@ def test_a_link_that_stays_inside_is_followed(store: DirectoryStore) -> None:
     assert [entry.path for entry in store.list()] == ["alias", "real"]
 
 
+def test_a_linked_folder_is_refused_and_not_left_out(store: DirectoryStore) -> None:
+    store.put("moved/0/file", [b"x"])
+    Path(store.uri, "state").mkdir()
+    Path(store.uri, "state/0").symlink_to("../moved/0")
+
+    for listing in (lambda: list(store.list()), lambda: store.children("state")):
+        with pytest.raises(BadLocationError, match="state/0 is a symbolic link to a folder"):
+            listing()
+
+
 def test_the_root_may_itself_be_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
