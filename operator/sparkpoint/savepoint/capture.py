@@ -161,7 +161,8 @@ def _queries(source: Store, request: CaptureRequest) -> tuple[str, ...]:
     if unknown:
         names = ", ".join(name or "(the root itself)" for name in found)
         raise NoQueryError(f"{source.uri} has no query {unknown[0]!r}; it has {names}.")
-    return request.queries or tuple(found)
+    # Somebody may name a query twice; a savepoint holds it once.
+    return tuple(dict.fromkeys(request.queries)) or tuple(found)
 
 
 def _parent(store: Store, request: CaptureRequest) -> Savepoint | None:

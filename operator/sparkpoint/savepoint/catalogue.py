@@ -97,6 +97,17 @@ def reread(store: Store, savepoint: Savepoint) -> Savepoint:
     return present
 
 
+def manifest_bytes(store: Store, savepoint: Savepoint) -> bytes:
+    """The very bytes that the savepoint's id names; NoSuchSavepointError if others are there."""
+    try:
+        data = store.read(savepoint.path, limit=MANIFEST_LIMIT)
+    except NotFoundError as error:
+        raise NoSuchSavepointError(f"{savepoint.key} is gone already.") from error
+    if identity_of(data) != savepoint.id:
+        raise NoSuchSavepointError(f"{savepoint.key} was deleted and made anew meanwhile.")
+    return data
+
+
 def read_all(store: Store, *, namespace: str | None = None, job: str | None = None) -> Catalogue:
     """All savepoints, or those of a namespace or job; what vanishes meanwhile is left out."""
     paths = [entry.path for entry in store.list(_folder(namespace, job))]

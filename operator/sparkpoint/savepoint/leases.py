@@ -20,12 +20,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from sparkpoint.savepoint.errors import LeaseLostError, UnsafeStoreError
+from sparkpoint.savepoint.errors import (
+    DamagedError,
+    LeaseLostError,
+    NewerFormatError,
+    UnsafeStoreError,
+)
 from sparkpoint.savepoint.manifest import Count, Digest, Strict, Text, canonical, parse_document
 from sparkpoint.savepoint.names import LEASES, lease_path
 from sparkpoint.storage import Entry, Store
 from sparkpoint.storage.errors import (
     AlreadyExistsError,
+    ChangedError,
     NotFoundError,
     StorageError,
 )
@@ -135,6 +141,14 @@ class Lease:
                 self._renew()
 
     def _renew(self) -> None:
+        try:
+            self._write()
+        except ChangedError:
+            if not self._adopt():
+                raise
+            self._write()
+
+    def _write(self) -> None:
         asked = time.monotonic()
         document = self._document.model_copy(
             update={"started": self.started, "renewals": self._document.renewals + 1}
@@ -144,12 +158,28 @@ class Lease:
         self._stamp = self._store.stat(self._path).stamp
         self._renewed = asked
 
+    def _adopt(self) -> bool:
+        """Learn the stamp of a renewal whose answer got lost; False if the lease is not ours."""
+        data, stamp = self._store.read_stamped(self._path, limit=_LIMIT)
+        try:
+            document = parse_document(LeaseDocument, data, f"{self._store.uri}/{self._path}")
+        except (DamagedError, NewerFormatError):
+            return False
+        # Whoever takes a lease over, this process too, does so long after it was started.
+        ours = (self._document.owner, self.started)
+        if (document.owner, document.started) != ours:
+            return False
+        self._document, self._stamp = document, stamp
+        return True
+
     def release(self) -> None:
-        """Stop renewing and remove it."""
+        """Stop renewing, and remove it unless somebody has taken it over."""
         self._end.set()
         if self._thread.is_alive():
             self._thread.join(timeout=60)
-        self._store.delete(self._path)
+        with contextlib.suppress(NotFoundError):
+            if self._store.stat(self._path).stamp == self._stamp or self._adopt():
+                self._store.delete(self._path)
 
 
 @contextlib.contextmanager

@@ -1,10 +1,13 @@
-"""Publishing: the one write that makes a savepoint exist, and what comes before and after it."""
+"""Publishing: the one write that makes a savepoint exist, what comes before it, and its undoing.
+
+Nobody sees a savepoint before everything about it is certain: whoever sees one may build on it.
+"""
 
 import time
 
 from sparkpoint.savepoint import catalogue
 from sparkpoint.savepoint.catalogue import Savepoint
-from sparkpoint.savepoint.errors import LeaseLostError, NameTakenError, NoSuchSavepointError
+from sparkpoint.savepoint.errors import CollectorBusyError, LeaseLostError, NameTakenError
 from sparkpoint.savepoint.leases import Lease, read_leases
 from sparkpoint.savepoint.manifest import identity_of, parse_manifest
 from sparkpoint.savepoint.names import COLLECT_LEASE, deleted_path, object_path
@@ -28,8 +31,10 @@ def publish(
     tags: tuple[str, ...] = (),
 ) -> Savepoint:
     """Make everything durable, then create the manifest; NameTakenError if somebody was faster."""
-    store.sync()
+    manifest = parse_manifest(data, f"{store.uri}/{path}")
     identity = identity_of(data)
+    store.sync()
+    _confirm(store, path, writer, lease)
     # Tags first: a savepoint that must not be forgotten is then never without them, and tags of a
     # savepoint that never came to be are collected.
     catalogue.add_tags(store, identity, tags)
@@ -44,31 +49,33 @@ def publish(
                 existing,
             ) from error
     # Not read again: somebody may have deleted it since, which is none of our business.
-    manifest = parse_manifest(data, f"{store.uri}/{path}")
-    savepoint = Savepoint(identity, path, lease.now(), manifest, tuple(sorted(tags)))
-    _confirm(store, savepoint, writer, lease)
-    return savepoint
+    return Savepoint(identity, path, lease.now(), manifest, tuple(sorted(tags)))
 
 
-def _confirm(store: Store, savepoint: Savepoint, writer: ObjectWriter, lease: Lease) -> None:
+def _confirm(store: Store, path: str, writer: ObjectWriter, lease: Lease) -> None:
     """Make sure that no collection removed an object that existed and was refreshed by us.
 
     A collection that had decided to delete it may have looked at its age just before. So wait for a
-    running one to end, and look: whatever is there then, stays, because the manifest names it.
+    running one to end, and look: whatever is there then, stays, because every later collection
+    sees our lease, which is older than the object's new time.
     """
     if not writer.refreshed:
         return
     deadline = time.monotonic() + _PATIENCE
-    while _collecting(store, lease.now()) and time.monotonic() < deadline:
+    while _collecting(store, lease.now()):
+        if time.monotonic() > deadline:
+            raise CollectorBusyError(
+                f"A collection of {store.uri} has not ended for {_PATIENCE:.0f} s, and may still "
+                f"remove what {path} needs. Nothing was published; run this again later."
+            )
         time.sleep(_PAUSE)
     for digest in sorted(writer.refreshed):
         try:
             store.stat(object_path(digest))
         except NotFoundError as error:
-            withdraw(store, savepoint, keep_record=False)
             raise LeaseLostError(
-                f"A collection removed {object_path(digest)} while it was used again for "
-                f"{savepoint.key}; that savepoint was withdrawn. Run this again."
+                f"A collection removed {object_path(digest)} while it was used again for {path}. "
+                "Nothing was published; run this again."
             ) from error
 
 
@@ -77,20 +84,17 @@ def _collecting(store: Store, now: float) -> bool:
     return any(lease.is_active(now) for lease in leases)
 
 
-def withdraw(store: Store, savepoint: Savepoint, *, keep_record: bool = True) -> None:
+def withdraw(store: Store, savepoint: Savepoint) -> None:
     """Remove a savepoint from sight. Its objects stay for as long as the record of it is young.
 
-    Record, then manifest, then tags: dying in between leaves a savepoint that is still there, and
-    the same call again finishes the work.
+    NoSuchSavepointError if it is gone, or if another one has its name now. Record, then manifest,
+    then tags: dying in between leaves a savepoint that is still there, and the same call again
+    finishes the work.
     """
-    if keep_record:
-        try:
-            data = store.read(savepoint.path)
-        except NotFoundError as error:
-            raise NoSuchSavepointError(f"{savepoint.key} is gone already.") from error
-        try:
-            store.create(deleted_path(savepoint.id), data)
-        except AlreadyExistsError:
-            store.touch(deleted_path(savepoint.id))
+    data = catalogue.manifest_bytes(store, savepoint)
+    try:
+        store.create(deleted_path(savepoint.id), data)
+    except AlreadyExistsError:
+        store.touch(deleted_path(savepoint.id))
     store.delete(savepoint.path)
     catalogue.remove_tags(store, savepoint.id, catalogue.read_tags(store).get(savepoint.id, ()))

@@ -15,7 +15,11 @@ from sparkpoint.savepoint import catalogue
 from sparkpoint.savepoint.capture import CaptureRequest, CaptureResult, capture
 from sparkpoint.savepoint.catalogue import Catalogue, Savepoint
 from sparkpoint.savepoint.collect import DEFAULT_GRACE, CollectResult, collect
-from sparkpoint.savepoint.errors import NotARepositoryError, ProtectedError
+from sparkpoint.savepoint.errors import (
+    NoSuchSavepointError,
+    NotARepositoryError,
+    ProtectedError,
+)
 from sparkpoint.savepoint.manifest import FORMAT, Strict, canonical, parse_document
 from sparkpoint.savepoint.materialize import MaterializeRequest, MaterializeResult, materialize
 from sparkpoint.savepoint.names import REPOSITORY
@@ -155,9 +159,10 @@ class Repository:
         return plan_retention(found.savepoints, policy, now=now, protected=protected)
 
     def apply(self, plan: RetentionPlan, *, protected: Mapping[str, str] | None = None) -> None:
-        """Delete what the plan removes, oldest first."""
+        """Delete what the plan removes, oldest first; what is gone already is fine."""
         for savepoint in reversed(plan.remove):
-            self.delete(savepoint, protected=protected)
+            with contextlib.suppress(NoSuchSavepointError):
+                self.delete(savepoint, protected=protected)
 
     def collect(self, *, grace: float = DEFAULT_GRACE, dry_run: bool = False) -> CollectResult:
         """Free what no savepoint needs. `grace` is in seconds."""

@@ -7,7 +7,6 @@ from sparkpoint.savepoint.catalogue import Savepoint
 from sparkpoint.savepoint.errors import DamagedError, NameTakenError, NoSuchSavepointError
 from sparkpoint.savepoint.filling import run_all
 from sparkpoint.savepoint.leases import hold
-from sparkpoint.savepoint.manifest import MANIFEST_LIMIT
 from sparkpoint.savepoint.names import manifest_path, object_path
 from sparkpoint.savepoint.objects import Location, ObjectWriter
 from sparkpoint.savepoint.progress import Amount, Progress, Silent
@@ -32,14 +31,15 @@ def copy_savepoint(
         hold(origin, f"copy {savepoint.key}", pins=[savepoint.manifest.files.table]),
         hold(target, f"copy {savepoint.key}", pins=pins) as lease,
     ):
-        savepoint_now = catalogue.reread(origin, savepoint)
-        table = catalogue.read_table(origin, savepoint_now)
+        # Read once, now that the lease pins it: what is published later must be these bytes, even
+        # if somebody deletes the savepoint meanwhile and makes another of the same name.
+        data = catalogue.manifest_bytes(origin, savepoint)
+        table = catalogue.read_table(origin, savepoint)
         writer = ObjectWriter(target, _known(target, base))
         wanted = sorted({*table.objects, savepoint.manifest.files.table})
         progress.start(f"copy {savepoint.key}", Amount(len(wanted), 0))
         tasks = [partial(_copy, writer, origin, digest, progress) for digest in wanted]
         run_all(tasks, threads=max(origin.parallelism, target.parallelism), name="copy")
-        data = origin.read(savepoint.path, limit=MANIFEST_LIMIT)
         tags = catalogue.read_tags(origin).get(savepoint.id, ())
         return publish(target, data, path=savepoint.path, lease=lease, writer=writer, tags=tags)
 

@@ -132,3 +132,12 @@ def test_a_writer_slower_than_the_grace_period_is_shielded_by_its_lease(
 ) -> None:
     plan = [("writer", relied), ("deleter", 99), ("collector", 999)]
     explore(template, plan, parent="latest", slow=True)
+
+
+@pytest.mark.parametrize("looked", range(14, 21))
+def test_content_refreshed_after_the_collectors_last_look_is_missed_before_publishing(
+    template: Path, looked: int
+) -> None:
+    """The collector looks at an orphan, the writer refreshes it, and the collector deletes it."""
+    plan = [("collector", looked), ("writer", 30), ("collector", 999)]
+    explore(template, plan, parent="none")

@@ -1,0 +1,157 @@
+"""What somebody else does in the middle of an operation, at the one moment where it matters."""
+
+from pathlib import Path
+
+import pytest
+
+from sparkpoint.savepoint import CaptureRequest, Repository, Savepoint, filling, publish, transfer
+from sparkpoint.savepoint.errors import CollectorBusyError, LeaseLostError, NoSuchSavepointError
+from sparkpoint.savepoint.leases import hold, read_leases
+from sparkpoint.savepoint.names import COLLECT_LEASE, object_path
+from sparkpoint.savepoint.retention import RetentionPlan
+from sparkpoint.storage import DirectoryStore, Store
+from tests.unit.savepoint.synthetic import SyntheticQuery
+
+
+def capture(repository: Repository, root: Path, name: str, **more: object) -> Savepoint:
+    request = CaptureRequest(job="visits", name=name, **more)  # type: ignore[arg-type]
+    return repository.capture(DirectoryStore(root), request).savepoint
+
+
+def problems(repository: Repository) -> list[tuple[str, ...]]:
+    found = repository.list()
+    assert not found.unreadable
+    return [each.problems for each in repository.verify(found.savepoints) if not each.good]
+
+
+def test_a_query_that_is_named_twice_is_captured_once(
+    repository: Repository, tmp_path: Path
+) -> None:
+    SyntheticQuery(tmp_path / "ck/a").run(3)
+    SyntheticQuery(tmp_path / "ck/b").run(3)
+
+    savepoint = capture(repository, tmp_path / "ck", "one", queries=("a", "a"))
+
+    assert [query.prefix for query in savepoint.manifest.queries] == ["a"]
+    assert problems(repository) == []
+
+
+def test_a_copy_publishes_the_savepoint_that_was_asked_for_though_its_name_changed_hands(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    SyntheticQuery(tmp_path / "a").run(3)
+    SyntheticQuery(tmp_path / "b", seed="other").run(5)
+    savepoint = capture(repository, tmp_path / "a", "nightly", parent="none")
+    other = Repository.init(DirectoryStore(tmp_path / "other"))
+    real = filling.run_all
+
+    def and_then_replaced(*args: object, **options: object) -> None:
+        real(*args, **options)  # type: ignore[arg-type]
+        repository.delete(savepoint)
+        capture(repository, tmp_path / "b", "nightly", parent="none")
+
+    monkeypatch.setattr(transfer, "run_all", and_then_replaced)
+
+    assert repository.copy(savepoint, other).id == savepoint.id
+    assert problems(other) == []
+
+
+def test_deleting_spares_another_savepoint_that_has_the_name_now(
+    repository: Repository, tmp_path: Path
+) -> None:
+    SyntheticQuery(tmp_path / "a").run(3)
+    SyntheticQuery(tmp_path / "b", seed="other").run(5)
+    old = capture(repository, tmp_path / "a", "nightly", parent="none")
+    repository.delete(old)
+    new = capture(repository, tmp_path / "b", "nightly", parent="none")
+
+    with pytest.raises(NoSuchSavepointError, match="made anew"):
+        repository.delete(old)
+    assert [each.id for each in repository.list().savepoints] == [new.id]
+
+
+def test_a_retention_plan_that_is_carried_out_twice_is_fine(
+    repository: Repository, tmp_path: Path
+) -> None:
+    savepoint = capture(repository, SyntheticQuery(tmp_path / "ck").run(3).root, "one")
+    plan = RetentionPlan((), (savepoint,))
+
+    repository.apply(plan)
+    repository.apply(plan)
+
+    assert repository.list().savepoints == ()
+
+
+def orphans(repository: Repository, root: Path) -> str:
+    """Leave a large object behind that no savepoint names; its path."""
+    gone = capture(repository, root, "gone", parent="none")
+    large = next(r for r in repository.files(gone).files.values() if r.size >= 400_000)
+    repository.delete(gone)
+    return object_path(large.digest)
+
+
+def test_nobody_can_build_on_a_savepoint_that_a_collection_has_hurt(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = SyntheticQuery(tmp_path / "ck", snapshot_bytes=400_000).run(5).root
+    orphan = orphans(repository, root)
+    asked: list[float] = []
+
+    def collecting(store: Store, now: float) -> bool:
+        asked.append(now)
+        if len(asked) == 1:
+            store.delete(orphan)  # the collector looked at it before it was refreshed
+            capture(repository, root, "child", parent="latest")
+        return False
+
+    monkeypatch.setattr(publish, "_collecting", collecting)
+
+    # The other capture wrote the object anew, so this one finds it and goes on.
+    capture(repository, root, "one", parent="none")
+    assert {each.manifest.name for each in repository.list().savepoints} == {"child", "one"}
+    assert problems(repository) == []
+
+
+def test_a_capture_whose_content_was_collected_publishes_nothing(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = SyntheticQuery(tmp_path / "ck", snapshot_bytes=400_000).run(5).root
+    orphan = orphans(repository, root)
+
+    def collecting(store: Store, now: float) -> bool:
+        store.delete(orphan)
+        return False
+
+    monkeypatch.setattr(publish, "_collecting", collecting)
+
+    with pytest.raises(LeaseLostError, match="Nothing was published"):
+        capture(repository, root, "one", parent="none")
+    assert repository.list().savepoints == ()
+
+
+def test_a_capture_does_not_wait_for_ever_for_a_collection(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = SyntheticQuery(tmp_path / "ck", snapshot_bytes=400_000).run(5).root
+    orphans(repository, root)
+    monkeypatch.setattr(publish, "_PATIENCE", 0.0)
+
+    with (
+        hold(repository.store, "collect", path=COLLECT_LEASE),
+        pytest.raises(CollectorBusyError, match="Nothing was published"),
+    ):
+        capture(repository, root, "one", parent="none")
+    assert repository.list().savepoints == ()
+
+
+def test_a_lease_that_was_taken_over_is_left_to_its_new_holder(tmp_path: Path) -> None:
+    store = DirectoryStore(tmp_path / "store")
+
+    with hold(store, "collect", path=COLLECT_LEASE):
+        stamp = store.stat(COLLECT_LEASE).stamp
+        successor = hold(store, "collect", path=COLLECT_LEASE, over=stamp)
+        lease = successor.__enter__()
+
+    assert [each.path for each in read_leases(store)] == [COLLECT_LEASE]
+    lease.release()
+    assert read_leases(store) == []
