@@ -66,7 +66,8 @@ def plan_stores(
     if codec != _DECODABLE and any("*" in name for chain in chains for name in chain.missing):
         raise UnknownFormatError(
             f"state in format 2 compressed with {codec}: the commit log no longer tells the "
-            "lineage back to a snapshot, and only lz4 changelogs can be read for it. "
+            "lineage back to a snapshot, a version was written twice since, and only lz4 "
+            "changelogs can be read to tell which counts. "
             "Let the query upload a snapshot, or keep more batches."
         )
     zips = reader.read_all(
@@ -94,6 +95,26 @@ def commit_lineage(
         if uid is None:
             break
         lineage[v] = uid
+    return lineage
+
+
+def _unrivalled(files: StoreFiles, *, below: int) -> dict[int, str]:
+    """version -> its only unique id in the folder, down from `below` while there is exactly one.
+
+    A committed version has its files until a newer snapshot replaces them, so without a rival the
+    id is the committed one. A savepoint keeps two commits only, and no rivals: this tells the rest.
+    """
+    found: dict[int, set[str]] = {}
+    for file in (*files.live, *files.held):
+        name = versioned_name(file)
+        if name is not None and name.unique_id is not None:
+            found.setdefault(name.version, set()).add(name.unique_id)
+    lineage: dict[int, str] = {}
+    for version in range(below - 1, 0, -1):
+        ids = found.get(version, set())
+        if len(ids) != 1:
+            break
+        (lineage[version],) = ids
     return lineage
 
 
@@ -140,7 +161,8 @@ def _lineages(
         if codec == _DECODABLE:
             heads.append(f"{task.folder}/{version}_{uid}.changelog")
         else:
-            lineages[task.folder] |= commit_lineage(task, older, version=version)
+            known = lineages[task.folder] | commit_lineage(task, older, version=version)
+            lineages[task.folder] = known | _unrivalled(task.files, below=min(known))
     for path, head in reader.heads(heads, HEAD_BYTES).items():
         lineages[path.rpartition("/")[0]] |= lineage_of_changelog(head, path)
     return lineages

@@ -271,13 +271,28 @@ def test_lineage_comes_from_the_commit_log_where_changelogs_cannot_be_read() -> 
     assert plan.operators[0].stores[0].base_versions == (2,)
 
 
-def test_unreadable_lineage_is_refused_by_the_name_of_its_codec() -> None:
+def test_versions_that_were_written_once_need_no_commit_to_tell_their_lineage() -> None:
+    plan = plan_batch(_zstd(commits=[3]))
+
+    assert plan.operators[0].stores[0].base_versions == (2,)
+
+
+def test_files_of_a_plan_with_an_unreadable_lineage_plan_to_themselves() -> None:
+    checkpoint = _zstd(commits=range(4), losers=frozenset({3}))
+    planned = [file.path for file in plan_batch(checkpoint).files]
+
+    alone = MemoryCheckpoint({path: checkpoint.files[path] for path in planned})
+
+    assert [file.path for file in plan_batch(alone).files] == planned
+
+
+def test_unreadable_lineage_of_a_version_written_twice_is_refused() -> None:
     with pytest.raises(UnknownFormatError, match="zstd"):
-        plan_batch(_zstd(commits=[3]))
+        plan_batch(_zstd(commits=[3], losers=frozenset({3})))
 
 
-def _zstd(commits: Iterable[int]) -> MemoryCheckpoint:
-    store = SyntheticStore(snapshots=frozenset({2}))
+def _zstd(commits: Iterable[int], *, losers: frozenset[int] = frozenset()) -> MemoryCheckpoint:
+    store = SyntheticStore(snapshots=frozenset({2}), losers=losers)
     checkpoint = checkpoint_of([[store]], provider="rocksdb", batch=3, written=4, unique=True)
     for path in [p for p in checkpoint.files if p.startswith("commits/")]:
         del checkpoint.files[path]
