@@ -16,7 +16,7 @@ SavepointError
 ├── ProtectedError           something still uses the savepoint
 ├── TargetNotEmptyError      a restore would mix with other files
 ├── TargetChangedError       somebody wrote into a restored directory
-└── SinkConflictError        the sink is ahead of the savepoint, and would skip batches
+└── SinkConflictError        the sink and the savepoint do not fit: batches would be missing
 """
 
 from typing import TYPE_CHECKING
@@ -122,4 +122,4 @@ class TargetChangedError(SavepointError):
 
 
 class SinkConflictError(SavepointError):
-    """The sink has batches that the savepoint has not."""
+    """The sink has batches that the savepoint has not, or lacks some that it has."""

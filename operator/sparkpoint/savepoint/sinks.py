@@ -2,14 +2,15 @@
 
 A file sink skips every batch up to the newest in its `_spark_metadata`, before running it: output
 *and* state are then lost without a word. Delta and Iceberg tables do likewise by query id and
-batch.
+batch. A log that ends before the savepoint, as an earlier rewind cut it, never gets what is
+between.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from sparkpoint.checkpoint.sink import SINK_LOG, read_sink_log, seed_sink
+from sparkpoint.checkpoint.sink import SINK_LOG, SinkLog, read_sink_log, seed_sink
 from sparkpoint.savepoint.contents import Mode
 from sparkpoint.savepoint.errors import SinkConflictError
 from sparkpoint.savepoint.manifest import Manifest, QueryInfo
@@ -75,6 +76,7 @@ def _plan(query: QueryInfo, store: Store, *, mode: Mode, policy: SinkPolicy) -> 
     allowed = query.batch + (1 if mode is Mode.RESUME and query.pending else 0)
     if log.latest is None:
         return _plan_empty(query, store, mode=mode, policy=policy)
+    _check_not_behind(query, store, log, allowed=allowed)
     if log.latest <= allowed:
         return None
     if policy is not SinkPolicy.TRUNCATE:
@@ -87,6 +89,18 @@ def _plan(query: QueryInfo, store: Store, *, mode: Mode, policy: SinkPolicy) -> 
     # refuse to write the entry again: "Multiple streaming queries are concurrently using".
     names = [each for name in log.rewind(allowed).delete for each in (name, f".{name}.crc")]
     return SinkAction(query.prefix, store.uri, tuple(f"{SINK_LOG}/{name}" for name in names))
+
+
+def _check_not_behind(query: QueryInfo, store: Store, log: SinkLog, *, allowed: int) -> None:
+    """Refuse a log that lacks the savepoint's batch: nothing would ever write that one again."""
+    last = max((number for number in log.entries if number <= allowed), default=None)
+    if last is not None and last < query.batch:
+        raise SinkConflictError(
+            f"{store.uri} has output up to batch {last} only, and the savepoint goes on after "
+            f"batch {query.batch}: the output between was cut off, and would be missing for good. "
+            "Choose a savepoint of that batch or earlier, restore to another sink, or say "
+            "--sink-policy ignore."
+        )
 
 
 def _plan_empty(

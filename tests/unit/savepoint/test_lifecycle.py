@@ -1,6 +1,7 @@
 """What a person does with savepoints, one thing after the other, on a directory."""
 
 import json
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -353,6 +354,27 @@ def test_a_file_sink_that_is_ahead_is_refused_truncated_or_ignored(
     restore("truncated", SinkPolicy.TRUNCATE)
     assert [e.path for e in sink.list()] == [f"_spark_metadata/{n}" for n in range(3)]
     assert not (tmp_path / "refused").exists()
+
+
+@pytest.mark.parametrize("written", [range(6), [*range(6), 12]], ids=["cut", "with a hole"])
+@pytest.mark.parametrize("policy", [each for each in SinkPolicy if each is not SinkPolicy.IGNORE])
+def test_a_file_sink_that_is_behind_is_refused_unless_it_is_to_be_ignored(
+    repository: Repository, tmp_path: Path, written: Iterable[int], policy: SinkPolicy
+) -> None:
+    savepoint = capture(repository, SyntheticQuery(tmp_path / "ck").run(10).root, "one")
+    sink = DirectoryStore(tmp_path / "sink")
+    for batch in written:
+        sink.put(f"_spark_metadata/{batch}", [b"v1"])
+    before = list(sink.list())
+
+    for mode in Mode:
+        request = MaterializeRequest(mode=mode, sinks={"": sink}, sink_policy=policy)
+        with pytest.raises(SinkConflictError, match="up to batch 5 only"):
+            repository.materialize(savepoint, DirectoryStore(tmp_path / "no"), request)
+    request = MaterializeRequest(sinks={"": sink}, sink_policy=SinkPolicy.IGNORE)
+    repository.materialize(savepoint, DirectoryStore(tmp_path / "yes"), request)
+
+    assert list(sink.list()) == before
 
 
 def test_a_fork_seeds_a_new_file_sink_when_told_to(repository: Repository, tmp_path: Path) -> None:
