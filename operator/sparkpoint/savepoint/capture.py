@@ -56,8 +56,8 @@ class CaptureRequest:
     job: str
     name: str | None = None
     """A name with the time in it is made if there is none."""
-    parent: str = LATEST
-    """`latest` of the same job, `none`, or a name or id."""
+    parent: str | Savepoint = LATEST
+    """`latest` of the same job, `none`, a name or id, or a savepoint that was found already."""
     queries: tuple[str, ...] = ()
     """Folders of queries below the checkpoint's root; all that are found if empty."""
     batch: int | None = None
@@ -167,6 +167,8 @@ def _queries(source: Store, request: CaptureRequest) -> tuple[str, ...]:
 
 def _parent(store: Store, request: CaptureRequest) -> Savepoint | None:
     match request.parent:
+        case Savepoint() as found:
+            return found
         case "none":
             return None
         case "latest":

@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -31,6 +31,7 @@ __all__ = [
     "Unreadable",
     "find",
     "newest",
+    "published_since",
     "read_all",
     "read_savepoint",
     "read_table",
@@ -149,6 +150,15 @@ def newest(store: Store, *, namespace: str, job: str) -> Savepoint | None:
         if isinstance(found, Savepoint):
             return found
     return None
+
+
+def published_since(store: Store, moment: float) -> Iterator[Savepoint]:
+    """Savepoints of all jobs from this time of the store's clock on, newest first."""
+    entries = [entry for entry in store.list(SAVEPOINTS) if entry.modified >= moment]
+    for entry in sorted(entries, key=lambda each: (each.modified, each.path), reverse=True):
+        found = _try_read(store, entry.path)
+        if isinstance(found, Savepoint):
+            yield found
 
 
 def find(

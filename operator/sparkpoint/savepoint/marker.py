@@ -32,6 +32,8 @@ class Marker(Strict):
     format: Literal[1] = 1
     state: Literal["filling", "complete"]
     savepoint: Digest
+    key: Text | None = None
+    """`namespace/job/name`, so that the savepoint is found again without a search for its id."""
     mode: Literal["resume", "rewind", "fork"]
     attempt: Text
     """Tells one restore from the next, so that the slower of two notices."""

@@ -101,6 +101,7 @@ def materialize(
             Marker(
                 state="filling",
                 savepoint=savepoint.id,
+                key=savepoint.key,
                 mode=request.mode.value,
                 attempt=uuid.uuid4().hex,
                 query_ids=dict(query_ids),

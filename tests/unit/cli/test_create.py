@@ -1,7 +1,11 @@
 """`savepoint create`: names, queries, parents, sinks."""
 
+import os
 from pathlib import Path
 
+import pytest
+
+from sparkpoint.storage import DirectoryStore
 from tests.unit.cli.running import SAVEPOINT_KEYS, make_checkpoint, run, run_well
 
 
@@ -113,3 +117,25 @@ def test_a_savepoint_of_a_restored_directory_descends_from_what_was_restored(
     drawn = run_well("log", "--graph").out
     assert "| * " in drawn
     assert "|/" in drawn
+
+
+def test_a_savepoint_of_a_restored_directory_reads_few_manifests_of_a_long_history(
+    repository: Path, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        run_well("savepoint", "create", "--checkpoint", checkpoint, "--name", f"s{number}")
+    for manifest in repository.glob("savepoints/*/*/*.json"):
+        os.utime(manifest, (1, 1))
+    run_well("savepoint", "restore", "s19", "--to", "restored")
+    read: list[str] = []
+    real = DirectoryStore.read_stamped
+
+    def counted(store: DirectoryStore, path: str, *, limit: int = 2**26) -> tuple[bytes, str]:
+        read.append(path)
+        return real(store, path, limit=limit)
+
+    monkeypatch.setattr(DirectoryStore, "read_stamped", counted)
+    made = run_well("savepoint", "create", "--checkpoint", "restored", "--name", "next", "--json")
+
+    assert made.document["savepoint"]["parent"]["name"] == "s19"
+    assert len([path for path in read if path.startswith("savepoints/")]) < 5

@@ -7,6 +7,8 @@ tells, and so the log shows a branch where there is one.
 
 from sparkpoint.savepoint import Repository, Savepoint
 from sparkpoint.savepoint.capture import LATEST
+from sparkpoint.savepoint.catalogue import published_since
+from sparkpoint.savepoint.errors import DamagedError, NewerFormatError, NoSuchSavepointError
 from sparkpoint.savepoint.marker import MARKER, Marker, read_marker
 from sparkpoint.storage import Store
 
@@ -16,8 +18,8 @@ _CLOCK_GRAIN = 2.0
 """S3 tells times in whole seconds, and the two stores need not share a clock."""
 
 
-def default_parent(repository: Repository, source: Store, job: tuple[str, str]) -> str:
-    """A savepoint's id, or `latest`."""
+def default_parent(repository: Repository, source: Store, job: tuple[str, str]) -> str | Savepoint:
+    """A savepoint, or `latest`. Reads few manifests, whatever the history."""
     marker = read_marker(source)
     if marker is None or not marker.complete:
         return LATEST
@@ -25,8 +27,10 @@ def default_parent(repository: Repository, source: Store, job: tuple[str, str]) 
     namespace, name = job
     latest = repository.newest(namespace=namespace, job=name)
     if latest is not None and _continues(latest, source, restored):
-        return latest.id
-    return _among_all(repository, source, marker, restored)
+        return latest
+    since = published_since(repository.store, restored - _CLOCK_GRAIN)
+    later = (each for each in since if _continues(each, source, restored))
+    return next(later, None) or _restored(repository, marker) or LATEST
 
 
 def _continues(savepoint: Savepoint, source: Store, restored: float) -> bool:
@@ -35,10 +39,10 @@ def _continues(savepoint: Savepoint, source: Store, restored: float) -> bool:
     return savepoint.manifest.source.uri == source.uri and since
 
 
-def _among_all(repository: Repository, source: Store, marker: Marker, restored: float) -> str:
-    savepoints = repository.list().savepoints
-    later = [each for each in savepoints if _continues(each, source, restored)]
-    if later:
-        return later[-1].id
-    known = {each.id for each in savepoints}
-    return marker.savepoint if marker.savepoint in known else LATEST
+def _restored(repository: Repository, marker: Marker) -> Savepoint | None:
+    """What was restored here, if this repository still has it, whole."""
+    try:
+        found = repository.find(marker.key or marker.savepoint)
+    except (NoSuchSavepointError, DamagedError, NewerFormatError):
+        return None
+    return found if found.id == marker.savepoint else None

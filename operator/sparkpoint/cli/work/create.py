@@ -14,7 +14,7 @@ from sparkpoint.cli.work.ancestry import default_parent
 from sparkpoint.cli.work.places import located, open_place, queries_in
 from sparkpoint.cli.work.references import find
 from sparkpoint.cli.work.sinks import recorded_sinks
-from sparkpoint.savepoint import CaptureRequest, CaptureResult, Progress, Repository
+from sparkpoint.savepoint import CaptureRequest, CaptureResult, Progress, Repository, Savepoint
 from sparkpoint.savepoint.capture import LATEST, NONE
 from sparkpoint.savepoint.errors import BadNameError, MovingTargetError
 from sparkpoint.storage import Store
@@ -101,7 +101,9 @@ def _job_of(source: Store) -> tuple[str, str]:
     return "default", name
 
 
-def _parent(repository: Repository, source: Store, job: tuple[str, str], wanted: str | None) -> str:
+def _parent(
+    repository: Repository, source: Store, job: tuple[str, str], wanted: str | None
+) -> str | Savepoint:
     match wanted:
         case None:
             return default_parent(repository, source, job)
@@ -110,4 +112,4 @@ def _parent(repository: Repository, source: Store, job: tuple[str, str], wanted:
         case "none":
             return NONE
         case reference:
-            return find(repository, reference).id
+            return find(repository, reference)
