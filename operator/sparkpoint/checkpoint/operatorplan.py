@@ -197,11 +197,8 @@ def _older_commits(
         return {}
     paths = [p for p in listed if p.startswith("commits/")]
     numbers = {p: n for p in paths if (n := batch_number(p[8:])) is not None and n < commit.batch}
-    older = {
-        numbers[path]: parse_commit(data, numbers[path])
-        for path, data in reader.read_all(numbers).items()
-    }
-    return {**older, commit.batch: commit}
+    older = reader.map(numbers, lambda data, path: parse_commit(data, numbers[path]))
+    return {**{each.batch: each for each in older.values()}, commit.batch: commit}
 
 
 def _schema_batch(path: str) -> int:

@@ -134,8 +134,8 @@ def _leftovers(files: Iterable[Entry], *, newest: int) -> list[str]:
 
 def _schema_hazards(plan: BatchPlan, reader: StoreReader) -> list[str]:
     wanted = [file.path for file in plan.files if is_operator_metadata_v2(file.path)]
-    contents = BatchReader(reader, batch=plan.batch).read_all(wanted)
-    roots = {root for path in wanted for root in absolute_schema_roots(contents[path], path)}
+    found = BatchReader(reader, batch=plan.batch).map(wanted, absolute_schema_roots)
+    roots = {root for each in found.values() for root in each}
     return [
         f"operator metadata names its schemas below {root}: a plain copy breaks when that is gone. "
         "Restoring a savepoint rewrites it."

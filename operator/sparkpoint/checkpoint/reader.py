@@ -10,9 +10,6 @@ from sparkpoint.storage.interface import SMALL_FILE, Entry
 
 __all__ = ["BatchReader", "CheckpointStore", "Children", "Reader", "StoreReader"]
 
-# One round trip to S3 takes tens of milliseconds, and a join of 200 partitions has 800 snapshots.
-_THREADS = 16
-
 _T = TypeVar("_T")
 
 # Spelt outside of the class, where `list` is a method.
@@ -21,6 +18,11 @@ Children: TypeAlias = tuple[list[str], list[Entry]]
 
 class CheckpointStore(Protocol):
     """The part of a store that reading a checkpoint needs."""
+
+    @property
+    def parallelism(self) -> int:
+        """How many threads it pays to use at once."""
+        ...
 
     def list(self, prefix: str = "") -> Iterator[Entry]:
         """Every file below the folder `prefix`."""
@@ -42,6 +44,11 @@ class CheckpointStore(Protocol):
 class Reader(Protocol):
     """Reads files of a checkpoint by their path; NotFoundError if one is gone."""
 
+    @property
+    def parallelism(self) -> int:
+        """How many threads it pays to use at once."""
+        ...
+
     def read(self, path: str) -> bytes:
         """The whole content of a small file."""
         ...
@@ -56,6 +63,11 @@ class StoreReader:
 
     def __init__(self, store: CheckpointStore) -> None:
         self._store = store
+
+    @property
+    def parallelism(self) -> int:
+        """That of the store."""
+        return self._store.parallelism
 
     def read(self, path: str) -> bytes:
         """The whole content, up to the store's bound for small files."""
@@ -76,22 +88,27 @@ class BatchReader:
         """The whole content of a small file."""
         return self._guarded(self._reader.read, path)
 
-    def read_all(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """Several small files at once."""
-        return self._several(self.read, paths)
+    def map(self, paths: Iterable[str], parse: Callable[[bytes, str], _T]) -> dict[str, _T]:
+        """What `parse` makes of the content and path of several small files, read at once."""
+        return self._several(lambda path: parse(self.read(path), path), paths)
 
-    def heads(self, paths: Iterable[str], size: int) -> dict[str, bytes]:
-        """The beginnings of several files at once."""
-        return self._several(
-            lambda path: self._guarded(lambda p: self._reader.head(p, size), path), paths
-        )
+    def map_heads(
+        self, paths: Iterable[str], parse: Callable[[bytes, str], _T], *, size: int
+    ) -> dict[str, _T]:
+        """What `parse` makes of the beginnings of several files, read at once."""
+        return self._several(lambda path: parse(self._head(path, size), path), paths)
 
-    def _several(self, read: Callable[[str], bytes], paths: Iterable[str]) -> dict[str, bytes]:
+    def _head(self, path: str, size: int) -> bytes:
+        return self._guarded(lambda p: self._reader.head(p, size), path)
+
+    def _several(self, work: Callable[[str], _T], paths: Iterable[str]) -> dict[str, _T]:
+        """Do the whole work in threads: a join of 200 partitions has 800 snapshots of up to
+        megabytes, and only what is parsed of them may stay in memory."""
         wanted = list(paths)
         if len(wanted) < 2:
-            return {path: read(path) for path in wanted}
-        with ThreadPoolExecutor(min(_THREADS, len(wanted))) as pool:
-            return dict(zip(wanted, pool.map(read, wanted), strict=True))
+            return {path: work(path) for path in wanted}
+        with ThreadPoolExecutor(min(self._reader.parallelism, len(wanted)), "plan") as pool:
+            return dict(zip(wanted, pool.map(work, wanted), strict=True))
 
     def _guarded(self, read: Callable[[str], _T], path: str) -> _T:
         try:

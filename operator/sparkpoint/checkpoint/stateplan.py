@@ -10,7 +10,7 @@ from sparkpoint.checkpoint.lineage import HEAD_BYTES, lineage_of_changelog
 from sparkpoint.checkpoint.model import CommitEntry, PlannedFile, Role
 from sparkpoint.checkpoint.names import Kind, versioned_name
 from sparkpoint.checkpoint.reader import BatchReader
-from sparkpoint.checkpoint.zips import parse_zip
+from sparkpoint.checkpoint.zips import SnapshotFile, parse_zip
 
 __all__ = ["PlannedStore", "StoreTask", "commit_lineage", "plan_stores"]
 
@@ -70,13 +70,14 @@ def plan_stores(
             "changelogs can be read to tell which counts. "
             "Let the query upload a snapshot, or keep more batches."
         )
-    zips = reader.read_all(
+    zips = [
         f"{task.folder}/{chain.base_name}"
         for task, chain in zip(todo, chains, strict=True)
         if provider == "rocksdb" and chain.base_name and not chain.reused
-    )
+    ]
+    snapshots = reader.map(zips, parse_zip)
     return [
-        _planned(task, chain, zips.get(f"{task.folder}/{chain.base_name}"))
+        _planned(task, chain, snapshots.get(f"{task.folder}/{chain.base_name}"))
         for task, chain in zip(todo, chains, strict=True)
     ]
 
@@ -163,8 +164,9 @@ def _lineages(
         else:
             known = lineages[task.folder] | commit_lineage(task, older, version=version)
             lineages[task.folder] = known | _unrivalled(task.files, below=min(known))
-    for path, head in reader.heads(heads, HEAD_BYTES).items():
-        lineages[path.rpartition("/")[0]] |= lineage_of_changelog(head, path)
+    read = reader.map_heads(heads, lineage_of_changelog, size=HEAD_BYTES)
+    for path, lineage in read.items():
+        lineages[path.rpartition("/")[0]] |= lineage
     return lineages
 
 
@@ -199,7 +201,9 @@ def _chain(
     )
 
 
-def _planned(task: StoreTask, chain: Chain, snapshot: bytes | None) -> PlannedStore:
+def _planned(
+    task: StoreTask, chain: Chain, snapshot: tuple[SnapshotFile, ...] | None
+) -> PlannedStore:
     store = PlannedStore(base=chain.base)
     store.missing = [f"{task.folder}/{name}" for name in chain.missing]
     if chain.doubt:
@@ -215,7 +219,9 @@ def _planned(task: StoreTask, chain: Chain, snapshot: bytes | None) -> PlannedSt
     return store
 
 
-def _base_names(task: StoreTask, chain: Chain, snapshot: bytes | None) -> list[str]:
+def _base_names(
+    task: StoreTask, chain: Chain, snapshot: tuple[SnapshotFile, ...] | None
+) -> list[str]:
     if chain.base_name is None:
         return []
     if chain.reused:
@@ -224,15 +230,14 @@ def _base_names(task: StoreTask, chain: Chain, snapshot: bytes | None) -> list[s
     if snapshot is None:
         return [chain.base_name]
     path = f"{task.folder}/{chain.base_name}"
-    files = parse_zip(snapshot, path)
-    for file in files:
+    for file in snapshot:
         listed = task.files.live.get(file.path)
         if listed is not None and listed.size != file.size:
             raise DamagedError(
                 f"{task.folder}/{file.path} has {listed.size} bytes, but {path} says {file.size}. "
                 "It is truncated: restore an older savepoint."
             )
-    return [chain.base_name, *(file.path for file in files)]
+    return [chain.base_name, *(file.path for file in snapshot)]
 
 
 def _head_change(task: StoreTask, chain: Chain) -> list[tuple[int, str]]:

@@ -168,6 +168,11 @@ class RecordReader:
         self._store = store
         self._records = records
 
+    @property
+    def parallelism(self) -> int:
+        """That of the store."""
+        return self._store.parallelism
+
     def read(self, path: str) -> bytes:
         """The whole content of a small file."""
         record = self._record(path)

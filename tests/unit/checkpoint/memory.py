@@ -21,6 +21,10 @@ class MemoryCheckpoint:
         self.modified = dict(modified or {})
         self.read_paths: list[str] = []
 
+    @property
+    def parallelism(self) -> int:
+        return 2
+
     def entries(self) -> dict[str, Entry]:
         return {path: self._entry(path) for path in sorted(self.files)}
 
