@@ -57,6 +57,8 @@ def _prepare_mounts(layout: Layout) -> None:
     for target in PRIVATE_FOLDERS:
         source = layout.volatile / "private" / target.name
         source.mkdir(parents=True, exist_ok=True)
+        # An empty folder may stay on the machine: removing it would tear the mount out of every
+        # other node that has one there.
         target.mkdir(mode=0o755, parents=True, exist_ok=True)
         _run("mount", "--bind", str(source), str(target))
     settings = layout.volatile / "sysctl"

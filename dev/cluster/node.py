@@ -1,6 +1,5 @@
 """A node seen from the machine: make its namespaces and its link, look after it, end it."""
 
-import contextlib
 import json
 import os
 import shutil
@@ -13,7 +12,7 @@ from pathlib import Path
 
 from dev.cluster import cgroups
 from dev.cluster.components import components
-from dev.cluster.layout import PRIVATE_FOLDERS, Layout
+from dev.cluster.layout import Layout
 from dev.cluster.programs import debian_tools, tool_environment
 from dev.console import Problem, say
 
@@ -63,10 +62,6 @@ def stop_node(layout: Layout) -> None:
     _await(lambda: _link_gone(layout), 30, f"link {layout.link} to go")
     _await(lambda: cgroups.remove_groups(layout), 30, f"cgroup {layout.cgroup} to empty")
     (layout.folder / "node.pid").unlink(missing_ok=True)
-    for folder in PRIVATE_FOLDERS:
-        # Mount points that we made on a machine that had no such folder; others are not empty.
-        with contextlib.suppress(OSError):
-            folder.rmdir()
 
 
 def is_running(layout: Layout) -> bool:

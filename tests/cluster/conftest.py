@@ -11,7 +11,7 @@ from dev.cluster.lifecycle import Cluster, lower_cluster, raise_cluster
 from dev.image.load import load_images
 from tests.cluster.namespace import Namespace
 
-_CLUSTER = "test"
+_CLUSTER = os.environ.get("TEST_CLUSTER", "test")
 _S3 = Path(__file__).parent.parent.parent / "dev" / "s3" / "seaweedfs.yaml"
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dev.cluster.layout import PRIVATE_FOLDERS, Layout, find_layout, take_layout
+from dev.cluster.layout import Layout, find_layout, take_layout
 from dev.cluster.lifecycle import Cluster, lower_cluster, raise_cluster
 from dev.cluster.node import is_running
 from dev.cluster.programs import tool_environment
@@ -23,6 +23,7 @@ from tests.cluster.namespace import Namespace
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
+_SPARE = os.environ.get("TEST_CLUSTER", "test") + "-spare"
 _CHECKOUT = Path(__file__).parent.parent.parent
 _SERVE = "import http.server as h; h.test(h.SimpleHTTPRequestHandler, port=8000, bind='0.0.0.0')"
 
@@ -38,10 +39,9 @@ def box(namespace: Namespace) -> Namespace:
 @pytest.fixture
 def spare() -> Iterator[str]:
     """The name of a cluster that does not exist yet and will not afterwards."""
-    name = "test-spare"
-    _remove(name)
-    yield name
-    _remove(name)
+    _remove(_SPARE)
+    yield _SPARE
+    _remove(_SPARE)
 
 
 def _remove(name: str) -> None:
@@ -212,9 +212,8 @@ def _traces() -> dict[str, object]:
         "mounts": sorted(line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()),
         # Chains too, without their counters.
         "rules": [r.split(" [")[0] for r in rules.stdout.splitlines() if not r.startswith("#")],
-        "processes": _processes_of("test-spare"),
-        "groups": sorted(str(p) for p in Path("/sys/fs/cgroup").glob("**/sparkpoint-test*")),
-        "folders": [str(folder) for folder in PRIVATE_FOLDERS if folder.exists()],
+        "processes": _processes_of(_SPARE),
+        "groups": sorted(str(p) for p in Path("/sys/fs/cgroup").glob(f"**/sparkpoint-{_SPARE}")),
         "sysctl": Path("/proc/sys/vm/overcommit_memory").read_text(),
         "forwarding": Path("/proc/sys/net/ipv4/ip_forward").read_text(),
     }
