@@ -42,6 +42,7 @@ TTL = 300.0
 """Seconds after the last renewal at which a lease no longer counts."""
 _RENEWALS_PER_TTL = 4
 _LIMIT = 16 * 1024 * 1024
+_UNKNOWN = "0"
 _MARGIN = 0.7
 """The holder stops trusting its lease before anybody else does: clocks drift, requests linger."""
 
@@ -231,7 +232,14 @@ def owner_is_gone(owner: str) -> bool:
     start = owner.rpartition(" ")[2]
     if machine != _machine() or not process.isdigit():
         return False
-    return _start_time(int(process)) != start
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return True
+    except (PermissionError, OverflowError):
+        pass  # it lives, as somebody else; or that was never a process
+    # /proc may hide other users' processes, and then nobody knows when this one started.
+    return _UNKNOWN not in (start, now := _start_time(int(process))) and now != start
 
 
 def _machine() -> str:
@@ -248,4 +256,4 @@ def _start_time(process: int) -> str:
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
     except (OSError, IndexError):
-        return "0"
+        return _UNKNOWN

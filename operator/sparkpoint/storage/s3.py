@@ -27,6 +27,7 @@ from sparkpoint.storage.errors import (
     BadLocationError,
     ChangedError,
     NotFoundError,
+    StorageError,
     TooLargeError,
 )
 from sparkpoint.storage.interface import SMALL_FILE, Children, Entry, Store, Taken, check_path
@@ -181,10 +182,7 @@ class S3Store:
             with explained(self.uri, path, creating=True):
                 self._put_if(path, data, {"IfNoneMatch": "*"})
         except AlreadyExistsError as error:
-            # An answer that got lost makes boto3 send the request again, and the second one fails.
-            cause = error.__cause__
-            retried = isinstance(cause, ClientError) and was_retried(cause)
-            if not retried or self.read(path) != data:
+            if not self._had_effect(error, path, data):
                 raise
 
     def replace(self, path: str, data: bytes, *, stamp: str) -> None:
@@ -194,6 +192,22 @@ class S3Store:
                 self._put_if(path, data, {"IfMatch": f'"{stamp}"'})
         except NotFoundError as error:
             raise ChangedError(f"{self.uri}/{path} was removed by somebody else.") from error
+        except ChangedError as error:
+            if not self._had_effect(error, path, data):
+                raise
+
+    def _had_effect(self, error: StorageError, path: str, data: bytes) -> bool:
+        """Whether a write failed only because an earlier try of the same request succeeded.
+
+        An answer that got lost makes boto3 send the request again, and the second one fails.
+        """
+        cause = error.__cause__
+        if not isinstance(cause, ClientError) or not was_retried(cause):
+            return False
+        try:
+            return self.read(path) == data
+        except (NotFoundError, TooLargeError):
+            return False
 
     def _put_if(self, path: str, data: bytes, condition: transfer.Condition) -> None:
         for left in reversed(range(_CONFLICTS)):

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from botocore.exceptions import ClientError
 
 from sparkpoint.savepoint import Repository
 from sparkpoint.savepoint.errors import UnsafeStoreError
@@ -10,7 +11,9 @@ from sparkpoint.savepoint.leases import hold
 from sparkpoint.storage import DirectoryStore, Store, open_store
 from sparkpoint.storage.errors import (
     AccessDeniedError,
+    AlreadyExistsError,
     BadLocationError,
+    ChangedError,
     NotFoundError,
     UnavailableError,
 )
@@ -112,3 +115,32 @@ def test_a_server_that_ignores_conditions_is_refused(
     with pytest.raises(UnsafeStoreError, match="If-None-Match"), hold(store, "test"):
         pass
     assert list(store.list()) == []
+
+
+def test_a_write_that_was_sent_twice_as_its_answer_got_lost_has_succeeded(
+    s3_bucket: S3Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = s3_bucket.child("twice")
+    send = store._client.put_object
+    lost = {
+        "Error": {"Code": "PreconditionFailed"},
+        "ResponseMetadata": {"RetryAttempts": 1, "HTTPStatusCode": 412},
+    }
+
+    def send_twice(**options: object) -> None:
+        send(**options)  # type: ignore[arg-type]
+        raise ClientError(lost, "PutObject")  # type: ignore[arg-type]
+
+    def fail(**options: object) -> None:
+        raise ClientError(lost, "PutObject")  # type: ignore[arg-type]
+
+    monkeypatch.setattr(store._client, "put_object", send_twice)
+    store.create("a", b"one")
+    store.replace("a", b"two", stamp=store.stat("a").stamp)
+    monkeypatch.setattr(store._client, "put_object", fail)
+
+    assert store.read("a") == b"two"
+    with pytest.raises(AlreadyExistsError):
+        store.create("a", b"three")
+    with pytest.raises(ChangedError):
+        store.replace("a", b"three", stamp=store.stat("a").stamp)
