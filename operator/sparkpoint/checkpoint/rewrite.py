@@ -21,6 +21,7 @@ from sparkpoint.checkpoint.jsonlog import (
 )
 from sparkpoint.checkpoint.names import batch_number, is_plain_name
 from sparkpoint.checkpoint.operators import schema_tail
+from sparkpoint.checkpoint.sources import MAX_SPLIT
 
 __all__ = [
     "absolute_schema_roots",
@@ -79,16 +80,22 @@ def split_compact(data: bytes, path: str, *, last: int, interval: int) -> dict[s
     """The log entries 0 … `last` as Spark would have kept them, out of a newer compacted entry.
 
     File name -> content: the last compacted entry up to `last`, if any, and one for each after it.
+    DamagedError for an interval that would make more of them than any log has.
     """
     lines = lines_of(data, path)
     version_of(lines[0], path, known=(1,))
+    if interval < 1 or (last + 1) % interval > MAX_SPLIT:
+        raise DamagedError(f"{path} cannot be cut at {last} with an interval of {interval}.")
     entries = [(_entry_batch(line, path), line) for line in lines[1:] if line]
     compact = (last + 1) // interval * interval - 1
     split: dict[str, bytes] = {}
     if compact >= 0:
         split[f"{compact}.compact"] = _entry(lines[0], (e for b, e in entries if b <= compact))
+    by_batch: dict[int, list[str]] = {}
+    for batch, line in entries:
+        by_batch.setdefault(batch, []).append(line)
     for number in range(max(compact, -1) + 1, last + 1):
-        split[str(number)] = _entry(lines[0], (e for b, e in entries if b == number))
+        split[str(number)] = _entry(lines[0], by_batch.get(number, ()))
     return split
 
 

@@ -3,17 +3,23 @@
 A file source keeps its own log, compacted now and then; any other source is taken whole.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from sparkpoint.checkpoint.errors import DamagedError
 from sparkpoint.checkpoint.logs import file_source_offset
 from sparkpoint.checkpoint.model import OffsetEntry, SourceRewrite
 from sparkpoint.checkpoint.names import is_visible, source_log_id
 
-__all__ = ["SourceFiles", "compact_interval", "source_files"]
+__all__ = ["MAX_SPLIT", "SourceFiles", "compact_interval", "source_files"]
 
+MAX_SPLIT = 100_000
+"""Entries that are made out of a compacted one at most; Spark's default interval makes 9."""
 _COMPACT = ".compact"
 _DEFAULT_INTERVAL = 10
+# A hundred entries a second for three centuries; to find a divisor below it takes no time.
+_MAX_ENTRY = 10**12
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +56,10 @@ def source_files(
 
 
 def compact_interval(compacts: Iterable[int], default: int = _DEFAULT_INTERVAL) -> int:
-    """How often Spark compacts this log, told by the compacted entries as Spark tells it."""
+    """How often Spark compacts this log, told by the compacted entries as Spark tells it.
+
+    DamagedError for a number that no log can have reached.
+    """
     newest = sorted(compacts, reverse=True)[:2]
     if not newest:
         return default
@@ -59,7 +68,21 @@ def compact_interval(compacts: Iterable[int], default: int = _DEFAULT_INTERVAL) 
     entries = newest[0] + 1
     if entries <= default or default >= entries // 2:
         return entries
-    return next(i for i in range(default, entries + 1) if entries % i == 0)
+    if entries > _MAX_ENTRY:
+        raise DamagedError(f"{newest[0]}{_COMPACT} cannot be an entry of a source's log.")
+    return _divisor(entries, least=default)
+
+
+def _divisor(number: int, *, least: int) -> int:
+    """The smallest divisor that is `least` or more."""
+    smallest = number
+    for i in range(1, math.isqrt(number) + 1):
+        if number % i == 0:
+            if i >= least:
+                return i
+            if number // i >= least:
+                smallest = number // i
+    return smallest
 
 
 def _one_source(
@@ -73,13 +96,31 @@ def _one_source(
     upto = file_source_offset(replayed, f"offsets/{batch + 1}")
     if upto is None:
         return found
-    replay = range(last + 1, min(upto, last + len(paths) + 1) + 1)
+    pending, missing = _replayed(key, entries, last=last, upto=upto)
     return SourceFiles(
         needed=found.needed,
-        pending=tuple(p for i in replay if (p := entries.get(i)) and p not in found.needed),
-        missing=(*found.missing, *(f"sources/{key}/{i}" for i in replay if i not in entries)),
+        pending=tuple(path for path in pending if path not in found.needed),
+        missing=(*found.missing, *missing),
         rewrites=found.rewrites,
     )
+
+
+def _replayed(
+    key: str, entries: Mapping[int, str], *, last: int, upto: int
+) -> tuple[list[str], list[str]]:
+    """What the entries after `last` up to `upto` are read from, and which are missing.
+
+    Spark finds those that are gone in the newest compacted entry, which holds all before it.
+    """
+    compact = max((n for n, path in entries.items() if path.endswith(_COMPACT)), default=-1)
+    inside = min(compact, upto)
+    kept = {n for n in entries if last < n <= upto}
+    if sum(n <= inside for n in kept) < inside - last:
+        kept.add(compact)
+    # The offset may claim anything: one more than there are files is missing already.
+    after = range(max(last, inside) + 1, upto + 1)[: len(entries) + 1]
+    missing = [f"sources/{key}/{n}" for n in after if n not in entries]
+    return [entries[n] for n in sorted(kept)], missing
 
 
 def _entries(paths: list[str]) -> dict[int, str]:
@@ -114,4 +155,6 @@ def _newer_compact(key: str, entries: Mapping[int, str], last: int) -> SourceFil
         return None
     path = entries[min(newer)]
     rewrite = SourceRewrite(key, path, last, compact_interval(compacts))
+    if (last + 1) % rewrite.interval > MAX_SPLIT:
+        return None
     return SourceFiles(needed=(path,), rewrites=(rewrite,))

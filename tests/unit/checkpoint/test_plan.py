@@ -111,6 +111,32 @@ def test_begun_batch_whose_source_entry_is_gone_cannot_be_resumed() -> None:
         plan_batch(_stateless(3, log=["0", "1", "2", "3"], upto=4))
 
 
+def test_begun_batch_replays_entries_that_survive_only_in_a_compacted_one() -> None:
+    plan = plan_batch(_stateless(15, log=["15", "19.compact", "20", "9.compact"], upto=20))
+
+    assert _paths(plan, Role.SOURCE) == ["sources/0/19.compact"]
+    assert _paths(plan, Role.PENDING) == ["offsets/16", "sources/0/20"]
+
+
+def test_begun_batch_takes_the_compacted_entry_that_holds_what_it_replays() -> None:
+    log = ["9.compact", *(str(number) for number in range(10, 17)), "19.compact"]
+
+    plan = plan_batch(_stateless(15, log=log, upto=18))
+
+    assert _paths(plan, Role.SOURCE) == [f"sources/0/{name}" for name in log[:-2]]
+    assert _paths(plan, Role.PENDING) == ["offsets/16", "sources/0/16", "sources/0/19.compact"]
+
+
+def test_begun_batch_needs_every_entry_after_the_newest_compacted_one() -> None:
+    with pytest.raises(IncompleteError, match="sources/0/20, sources/0/22 missing"):
+        plan_batch(_stateless(3, log=["19.compact", "21"], upto=22))
+
+
+def test_begun_batch_that_claims_endless_entries_is_refused_at_once() -> None:
+    with pytest.raises(IncompleteError, match="sources/0/4"):
+        plan_batch(_stateless(3, log=["0", "1", "2", "3"], upto=10**17))
+
+
 def test_older_batch_has_no_begun_batch() -> None:
     plan = plan_batch(_stateless(3, log=["0", "1", "2", "3"]), batch=2)
 

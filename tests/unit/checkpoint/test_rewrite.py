@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from sparkpoint.checkpoint.errors import DamagedError
 from sparkpoint.checkpoint.rewrite import (
     absolute_schema_roots,
     is_operator_metadata_v2,
@@ -65,9 +66,42 @@ def test_older_entries_are_cut_out_of_a_newer_compacted_one() -> None:
 
 @pytest.mark.parametrize(
     ("compacts", "interval"),
-    [([], 10), ([9], 10), ([4], 5), ([9, 19], 10), ([19], 20), ([29], 10), ([11], 12), ([32], 11)],
+    [
+        ([], 10),
+        ([9], 10),
+        ([4], 5),
+        ([9, 19], 10),
+        ([19], 20),
+        ([21], 11),
+        ([29], 10),
+        ([11], 12),
+        ([32], 11),
+        ([10**9 + 6], 10**9 + 7),
+        ([2 * (10**9 + 7) - 1], 10**9 + 7),
+    ],
 )
 def test_interval_of_compaction_is_derived_as_spark_does(
     compacts: list[int], interval: int
 ) -> None:
     assert compact_interval(compacts) == interval
+
+
+def test_smallest_divisor_is_the_one_that_a_plain_search_finds() -> None:
+    for entries in range(21, 600):
+        plain = next(i for i in range(10, entries + 1) if entries % i == 0)
+        expected = plain if entries // 2 > 10 else entries
+
+        assert compact_interval([entries - 1]) == expected
+
+
+def test_number_that_no_log_can_have_reached_is_refused_at_once() -> None:
+    with pytest.raises(DamagedError, match=r"1000000000000036\.compact"):
+        compact_interval([10**15 + 36])
+
+
+@pytest.mark.parametrize(("last", "interval"), [(10**15, 10**16), (500_000, 10**6), (5, 0)])
+def test_compacted_entry_is_not_cut_into_more_entries_than_a_log_has(
+    last: int, interval: int
+) -> None:
+    with pytest.raises(DamagedError, match="cannot be cut"):
+        split_compact(b"v1", "sources/0/9.compact", last=last, interval=interval)
