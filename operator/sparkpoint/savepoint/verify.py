@@ -1,7 +1,8 @@
 """Verify: is everything there, is it what it should be, and is it enough to restore the batch.
 
-Every object is read once, however many savepoints share it. The planner that captured a batch runs
-again over the savepoint's own files, so a missing delta is found without Spark.
+Content is read once, however many savepoints share it, and one table is in memory at a time. The
+planner that captured a batch runs again over the savepoint's own files, so a missing delta is found
+without Spark.
 """
 
 import hashlib
@@ -46,22 +47,32 @@ def verify(
     store: Store, savepoints: Iterable[Savepoint], *, progress: Progress | None = None
 ) -> list[Verification]:
     """Check savepoints; one that is deleted meanwhile is left out."""
-    tables: list[tuple[Savepoint, Table | None, list[str]]] = []
-    for savepoint in savepoints:
-        try:
-            tables.append((savepoint, catalogue.read_table(store, savepoint), []))
-        except DamagedError as error:
-            tables.append((savepoint, None, [str(error)]))
-    damaged = _check_objects(store, [t for _, t, _ in tables if t], progress or Silent())
-    found = []
-    for savepoint, table, problems in tables:
-        if table is not None:
-            problems += _check_table(store, savepoint, table, damaged)
-        if problems and _is_gone(store, savepoint):
-            continue
-        count, size = savepoint.manifest.files.count, savepoint.manifest.files.bytes
-        found.append(Verification(savepoint, count, size, tuple(problems)))
-    return found
+    wanted = list(savepoints)
+    content = _Content(store, progress or Silent())
+    # A pack is needed by the savepoint that wrote it, and less and less by those after it: with
+    # the oldest first, nearly all of it is checked when it is read for the first time.
+    by_age = sorted(range(len(wanted)), key=lambda index: wanted[index].manifest.created)
+    found: dict[int, Verification] = {}
+    for number, index in enumerate(by_age, start=1):
+        verified = _verify_one(content, wanted[index], phase=f"verify {number}/{len(wanted)}")
+        if verified is not None:
+            found[index] = verified
+    return [found[index] for index in sorted(found)]
+
+
+def _verify_one(content: "_Content", savepoint: Savepoint, *, phase: str) -> Verification | None:
+    """Check one savepoint; its table, which may be large, is forgotten with the return."""
+    store = content.store
+    try:
+        table = catalogue.read_table(store, savepoint)
+    except DamagedError as error:
+        problems = [str(error)]
+    else:
+        problems = _check_table(store, savepoint, table, content.check(table, phase=phase))
+    if problems and _is_gone(store, savepoint):
+        return None
+    count, size = savepoint.manifest.files.count, savepoint.manifest.files.bytes
+    return Verification(savepoint, count, size, tuple(problems))
 
 
 def _is_gone(store: Store, savepoint: Savepoint) -> bool:
@@ -72,21 +83,45 @@ def _is_gone(store: Store, savepoint: Savepoint) -> bool:
     return False
 
 
-def _check_objects(
-    store: Store, tables: list[Table], progress: Progress
-) -> Mapping[FileRecord, str]:
-    """The records whose content is wrong, and how."""
-    by_object: dict[str, set[FileRecord]] = {}
-    for table in tables:
+class _Content:
+    """What was read already, and found good or not; small, however many savepoints there are."""
+
+    def __init__(self, store: Store, progress: Progress) -> None:
+        self.store = store
+        self._progress = progress
+        self._good: set[bytes] = set()
+        self._damaged: dict[bytes, str] = {}
+
+    def check(self, table: Table, *, phase: str) -> dict[str, str]:
+        """Path -> problem, of the files whose content is wrong; reads what was not read yet."""
+        by_object: dict[str, set[FileRecord]] = {}
         for record in table.files.values():
-            by_object.setdefault(record.object, set()).add(record)
-    size = sum(max(r.offset + r.size for r in records) for records in by_object.values())
-    progress.start("verify", Amount(len(by_object), size))
-    with ThreadPoolExecutor(store.parallelism, "verify") as pool:
-        results = pool.map(
-            lambda item: _check_object(store, item[0], item[1], progress), by_object.items()
-        )
-        return {record: problem for each in results for record, problem in each.items()}
+            key = _key(record)
+            if key not in self._good and key not in self._damaged:
+                by_object.setdefault(record.object, set()).add(record)
+        size = sum(max(r.offset + r.size for r in records) for records in by_object.values())
+        self._progress.start(phase, Amount(len(by_object), size))
+        with ThreadPoolExecutor(self.store.parallelism, "verify") as pool:
+            for problems in pool.map(
+                lambda item: _check_object(self.store, item[0], item[1], self._progress),
+                by_object.items(),
+            ):
+                self._damaged |= {_key(record): text for record, text in problems.items()}
+        for records in by_object.values():
+            self._good |= {key for r in records if (key := _key(r)) not in self._damaged}
+        if not self._damaged:
+            return {}
+        keys = {path: _key(record) for path, record in table.files.items()}
+        return {p: self._damaged[key] for p, key in keys.items() if key in self._damaged}
+
+
+def _key(record: FileRecord) -> bytes:
+    """What decides whether a record is good, in few bytes: where it is, and what should be there.
+
+    Content that is an object by itself is told apart from the same content in a pack.
+    """
+    place = f"{record.object} {record.offset} {record.size} {record.digest}"
+    return hashlib.sha256(place.encode()).digest()
 
 
 def _check_object(
@@ -124,7 +159,7 @@ def _check_pack(store: Store, path: str, records: set[FileRecord]) -> dict[FileR
     except TooLargeError:
         return dict.fromkeys(records, f"{path} is too large for a pack")
     return {
-        record: f"{path} is damaged where it holds {record.path}"
+        record: f"{path} is damaged at byte {record.offset}"
         for record in records
         if hashlib.sha256(data[record.offset :][: record.size]).hexdigest() != record.digest
         or record.offset + record.size > len(data)
@@ -132,9 +167,9 @@ def _check_pack(store: Store, path: str, records: set[FileRecord]) -> dict[FileR
 
 
 def _check_table(
-    store: Store, savepoint: Savepoint, table: Table, damaged: Mapping[FileRecord, str]
+    store: Store, savepoint: Savepoint, table: Table, damaged: Mapping[str, str]
 ) -> list[str]:
-    problems = [f"{r.path}: {damaged[r]}" for r in table.files.values() if r in damaged]
+    problems = [f"{path}: {problem}" for path, problem in damaged.items()]
     files = savepoint.manifest.files
     total = sum(record.size for record in table.files.values())
     if (files.count, files.bytes) != (len(table.files), total):
