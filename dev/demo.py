@@ -79,6 +79,9 @@ def _up(cluster: Cluster) -> None:
         _forget_ended_driver(cluster)
         _apply(cluster, job_objects(job, namespace=_NAMESPACE))
         counts = _await_counts(cluster)
+    with step("Taking a savepoint of the running job", usually="2 s"):
+        checkpoint = "--checkpoint=s3://data/checkpoint/url_visits"
+        _sparkpoint(cluster, "savepoint", "create", f"--job={_NAMESPACE}/url-visits", checkpoint)
     _show(cluster, counts)
 
 
@@ -109,6 +112,7 @@ def _await_counts(cluster: Cluster) -> str:
 def _show(cluster: Cluster, counts: str) -> None:
     print("\n" + _kubectl(cluster, "get", "pods"))
     print(counts)
+    print(_sparkpoint(cluster, "log", "--graph"))
     say(
         "The job runs; its checkpoint is on S3. Next:\n"
         f"  {cluster.kubectl_hint} -n {_NAMESPACE} logs -f url-visits\n"
@@ -116,6 +120,14 @@ def _show(cluster: Cluster, counts: str) -> None:
         "  make demo-down    removes the job\n"
         "  make cluster-down ends the cluster"
     )
+
+
+def _sparkpoint(cluster: Cluster, *arguments: str) -> str:
+    """Run our command line in a pod that reaches the S3 server."""
+    environment = ["AWS_ENDPOINT_URL=http://s3:8333", "AWS_DEFAULT_REGION=us-east-1"]
+    repository = "SPARKPOINT_REPOSITORY=s3://data/savepoints"
+    program = ["python3", "-m", "sparkpoint.cli.main", *arguments]
+    return _kubectl(cluster, "exec", "toolbox", "--", "env", *environment, repository, *program)
 
 
 def _apply(cluster: Cluster, objects: list[dict[str, object]]) -> None:
