@@ -127,7 +127,15 @@ def _metadata(
 ) -> tuple[Entry | None, OperatorMetadata | None]:
     known = [number for number in files.metadata_v2 if number <= batch]
     entry = files.metadata_v2[max(known)] if known else files.metadata
-    return entry, parse_operator(reader.read(entry.path), entry.path) if entry else None
+    if entry is None:
+        return None, None
+    metadata = parse_operator(reader.read(entry.path), entry.path)
+    if metadata.id != files.id:
+        raise DamagedError(
+            f"{entry.path} is of operator {metadata.id}: folders of operators were swapped or "
+            "moved. Restore an older savepoint."
+        )
+    return entry, metadata
 
 
 def _families_since(files: OperatorFiles, batch: int, metadata: OperatorMetadata | None) -> int:

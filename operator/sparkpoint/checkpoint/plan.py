@@ -85,6 +85,7 @@ def plan_files(
     ]
     logs, missing = _log_files(files, number, stateful=bool(operators), pending=pending)
     missing += [*sources.missing, *(path for op in operators for path in op.missing)]
+    missing += [path for path in held or {} if _is_permanent(path) and path not in files]
     if missing:
         raise IncompleteError(missing, batch=number)
     return BatchPlan(
@@ -158,6 +159,15 @@ def _operators(
         if expected != number:
             raise IncompleteError([f"state/{expected}"], batch=commit.batch)
     return [grouped[number] for number in sorted(grouped)]
+
+
+def _is_permanent(path: str) -> bool:
+    """Operator metadata of version 1 and its schemas: written once, never purged.
+
+    Without them the operator would look like one of Spark 3.5, its stores told by the folders that
+    are left.
+    """
+    return path.startswith("state/") and path.endswith(("/_metadata/metadata", "/_metadata/schema"))
 
 
 def _pending(files: Mapping[str, Entry], reader: BatchReader, batch: int) -> OffsetEntry | None:

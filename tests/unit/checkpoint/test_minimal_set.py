@@ -319,10 +319,10 @@ def test_snapshot_that_families_forced_may_be_a_little_older_than_its_changelog(
 
 def test_parents_base_is_not_used_again_across_a_start_that_may_add_families() -> None:
     store = SyntheticStore(snapshots=frozenset({1, 6}))
-    world = checkpoint_of([[store]], provider="rocksdb", batch=6, written=7)
+    world = _with_families(checkpoint_of([[store]], provider="rocksdb", batch=6, written=7), 0)
     held = {f.path: f.size for f in plan_batch(world, batch=2).files}
 
-    same = plan_batch(_with_families(world, 0), held=held)
+    same = plan_batch(world, held=held)
     world.files["state/0/_metadata/metadata"] = b""
     restarted = plan_batch(_with_families(world, 0, 5), held=held)
 

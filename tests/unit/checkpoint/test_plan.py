@@ -229,6 +229,23 @@ def test_query_that_lost_all_the_state_its_parent_savepoint_has_is_refused() -> 
         plan_batch(checkpoint, held=held)
 
 
+def test_folder_with_the_metadata_of_another_operator_is_called_damaged() -> None:
+    checkpoint = _stateful()
+    checkpoint.files |= {p.replace("state/0", "state/1"): d for p, d in checkpoint.files.items()}
+
+    with pytest.raises(DamagedError, match="state/1/_metadata/metadata is of operator 0"):
+        plan_batch(checkpoint)
+
+
+def test_operator_metadata_that_the_parent_savepoint_has_may_not_be_gone() -> None:
+    checkpoint = _stateful()
+    held = {file.path: file.size for file in plan_batch(checkpoint).files}
+    del checkpoint.files["state/0/_metadata/metadata"]
+
+    with pytest.raises(IncompleteError, match="state/0/_metadata/metadata missing"):
+        plan_batch(checkpoint, held=held)
+
+
 def test_stores_are_told_by_their_folders_where_spark_recorded_no_operator() -> None:
     names = ("left-keyToNumValues", "right-keyToNumValues")
     store = SyntheticStore(snapshots=frozenset())
