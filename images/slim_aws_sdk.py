@@ -1,4 +1,4 @@
-"""Cut the AWS SDK bundle (690 MB) down to the services that S3A uses (about 60 MB).
+"""Cut the AWS SDK bundle (690 MB) down to the services that S3A uses (about 20 MB).
 
 usage: slim_aws_sdk.py BUNDLE.jar SLIM.jar
 

@@ -1,4 +1,4 @@
-// The programs of the local Kubernetes, pinned. `dev/cluster/binaries.py` builds them.
+// The programs of the local Kubernetes, pinned. `dev/cluster/programs.py` builds them.
 module sparkpoint.dev/local-kubernetes
 
 go 1.26.0
