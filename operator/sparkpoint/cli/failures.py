@@ -103,6 +103,7 @@ def _exits() -> dict[type, Exit]:
         savepoint.ProtectedError: Exit.REFUSED,
         savepoint.TargetNotEmptyError: Exit.REFUSED,
         savepoint.TargetChangedError: Exit.REFUSED,
+        savepoint.TargetBusyError: Exit.REFUSED,
         savepoint.SinkConflictError: Exit.REFUSED,
         savepoint.DamagedError: Exit.DAMAGED,
     }

@@ -220,7 +220,7 @@ def _sorted_out(
         records=records,
         tags=tags,
         leases=leases,
-        temporaries=tuple(entry for entry in store.abandoned() if entry.modified < cutoff),
+        temporaries=tuple(entry for entry in store.abandoned(OBJECTS) if entry.modified < cutoff),
         kept_objects=kept,
         kept_bytes=kept_bytes,
         young_bytes=young_bytes,

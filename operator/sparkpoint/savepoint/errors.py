@@ -16,6 +16,7 @@ SavepointError
 ├── ProtectedError           something still uses the savepoint
 ├── TargetNotEmptyError      a restore would mix with other files
 ├── TargetChangedError       somebody wrote into a restored directory
+├── TargetBusyError          another restore fills the target
 └── SinkConflictError        the sink and the savepoint do not fit: batches would be missing
 """
 
@@ -39,6 +40,7 @@ __all__ = [
     "ProtectedError",
     "SavepointError",
     "SinkConflictError",
+    "TargetBusyError",
     "TargetChangedError",
     "TargetNotEmptyError",
     "UnsafeStoreError",
@@ -119,6 +121,12 @@ class TargetNotEmptyError(SavepointError):
 
 class TargetChangedError(SavepointError):
     """The target was changed since it was restored."""
+
+
+class TargetBusyError(SavepointError):
+    """Another restore into the same target is under way, or may be."""
+
+    retry_helps = True
 
 
 class SinkConflictError(SavepointError):

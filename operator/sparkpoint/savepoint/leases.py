@@ -36,7 +36,17 @@ from sparkpoint.storage.errors import (
     StorageError,
 )
 
-__all__ = ["TTL", "ActiveLease", "Lease", "LeaseDocument", "hold", "owner_is_gone", "read_leases"]
+__all__ = [
+    "TTL",
+    "ActiveLease",
+    "Lease",
+    "LeaseDocument",
+    "hold",
+    "owner_is_gone",
+    "owner_is_known",
+    "read_leases",
+    "this_process",
+]
 
 TTL = 300.0
 """Seconds after the last renewal at which a lease no longer counts."""
@@ -195,7 +205,7 @@ def hold(
 ) -> Iterator[Lease]:
     """Hold a lease for a while; it is removed afterwards, also when the work fails."""
     document = LeaseDocument(
-        purpose=purpose, owner=_owner(), host=socket.gethostname(), pins=sorted(pins), ttl=ttl
+        purpose=purpose, owner=this_process(), host=socket.gethostname(), pins=sorted(pins), ttl=ttl
     )
     lease = Lease(store, path or lease_path(uuid.uuid4().hex), document)
     lease.begin(over=over)
@@ -222,16 +232,22 @@ def _read(store: Store, entry: Entry) -> ActiveLease | None:
     return ActiveLease(entry.path, stamp, document, started, modified)
 
 
-def _owner() -> str:
+def this_process() -> str:
+    """Who we are, for others to find out whether we live: which process, on which boot."""
     return f"{_machine()} {os.getpid()} {_start_time(os.getpid())}"
+
+
+def owner_is_known(owner: str) -> bool:
+    """Whether it is a process of this host that we could see: else nobody here can tell."""
+    machine, _, process = owner.rpartition(" ")[0].rpartition(" ")
+    return machine == _machine() and process.isdigit()
 
 
 def owner_is_gone(owner: str) -> bool:
     """Whether we can tell that the process is dead: only if it ran where we run, before."""
-    machine, _, process = owner.rpartition(" ")[0].rpartition(" ")
-    start = owner.rpartition(" ")[2]
-    if machine != _machine() or not process.isdigit():
+    if not owner_is_known(owner):
         return False
+    process, start = owner.rsplit(" ", 2)[1:]
     try:
         os.kill(int(process), 0)
     except ProcessLookupError:

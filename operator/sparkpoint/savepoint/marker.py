@@ -37,10 +37,14 @@ class Marker(Strict):
     mode: Literal["resume", "rewind", "fork"]
     attempt: Text
     """Tells one restore from the next, so that the slower of two notices."""
+    owner: Text | None = None
+    """Which process fills the target; empty once it has given up."""
     query_ids: dict[str, Text]
     """Folder -> id that the query has here; a fork that is run again keeps its new id."""
     files: Annotated[dict[str, FileNote], Field(max_length=10_000_000)]
     """While filling: what is known to be whole already."""
+    paths: Annotated[list[Text], Field(max_length=20_000_000)] = Field(default_factory=list)
+    """While filling: everything that may be there, what was there before and what is to come."""
 
     @property
     def complete(self) -> bool:

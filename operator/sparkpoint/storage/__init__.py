@@ -6,11 +6,12 @@ Nothing here knows what a checkpoint or a savepoint is.
 from urllib.parse import unquote, urlsplit
 
 from sparkpoint.storage._files import chunks_of
+from sparkpoint.storage._root import TEMPORARY
 from sparkpoint.storage.directory import DirectoryStore
 from sparkpoint.storage.errors import BadLocationError
 from sparkpoint.storage.interface import Entry, Store, Taken
 
-__all__ = ["DirectoryStore", "Entry", "Store", "Taken", "chunks_of", "open_store"]
+__all__ = ["TEMPORARY", "DirectoryStore", "Entry", "Store", "Taken", "chunks_of", "open_store"]
 
 
 def open_store(uri: str, endpoint_url: str | None = None) -> Store:

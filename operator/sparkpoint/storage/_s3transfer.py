@@ -122,9 +122,8 @@ def touch(client: "S3Client", bucket: str, key: str) -> None:
 
 
 def unfinished_uploads(client: "S3Client", bucket: str, prefix: str) -> Iterator[Entry]:
-    """Uploads in parts that nobody ended; the stamp is the upload's id."""
+    """Uploads in parts that nobody ended; the path is the whole key, the stamp the upload's id."""
     pages = client.get_paginator("list_multipart_uploads")
     for page in pages.paginate(Bucket=bucket, Prefix=prefix):
         for each in page.get("Uploads", []):
-            path = each["Key"][len(prefix) :]
-            yield Entry(path, 0, each["UploadId"], each["Initiated"].timestamp())
+            yield Entry(each["Key"], 0, each["UploadId"], each["Initiated"].timestamp())

@@ -261,8 +261,8 @@ class DirectoryStore:
             finally:
                 os.close(descriptor)
 
-    def abandoned(self) -> Iterator[Entry]:
-        """Temporary files, those of living writers included."""
+    def abandoned(self, prefix: str = "") -> Iterator[Entry]:
+        """Temporary files, those of living writers included; which are for `prefix`, none tells."""
         with explained(self.uri):
             found = self._scan(f"{self._root.path}/{TEMPORARY}", f"{TEMPORARY}/")[1]
             yield from (entry for entry in found if entry.path != f"{TEMPORARY}/{LOCK}")

@@ -149,8 +149,11 @@ class Store(Protocol):
         """Make every `put`, `take` and `copy` before this call survive a power failure."""
         ...
 
-    def abandoned(self) -> Iterator[Entry]:
-        """What killed writers left behind; no listing shows it. Young ones may be in use."""
+    def abandoned(self, prefix: str = "") -> Iterator[Entry]:
+        """What killed writers left behind; no listing shows it. Young ones may be in use.
+
+        Only what was to be written below the folder `prefix`, where the store can tell.
+        """
         ...
 
     def discard(self, entry: Entry) -> None:

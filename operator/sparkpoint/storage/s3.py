@@ -333,10 +333,15 @@ class S3Store:
     def sync(self) -> None:
         """Nothing to do: S3 answers when the object is durable."""
 
-    def abandoned(self) -> Iterator[Entry]:
-        """Uploads in parts that were begun and not ended."""
-        with explained(self.uri):
-            yield from transfer.unfinished_uploads(self._client, self._bucket, self._prefix)
+    def abandoned(self, prefix: str = "") -> Iterator[Entry]:
+        """Uploads in parts that were begun and not ended, whoever began them."""
+        top = f"{self._key(prefix)}/" if prefix else self._prefix
+        with explained(self.uri, prefix):
+            for entry in transfer.unfinished_uploads(self._client, self._bucket, top):
+                # As in listings: only names that can be ours.
+                path = entry.path[len(self._prefix) :]
+                with contextlib.suppress(BadLocationError):
+                    yield Entry(check_path(path), 0, entry.stamp, entry.modified)
 
     def discard(self, entry: Entry) -> None:
         """End one such upload."""

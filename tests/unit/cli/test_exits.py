@@ -39,6 +39,7 @@ EXITS: dict[int, list[type[Exception]]] = {
         savepoint.CollectorBusyError,
         savepoint.ProtectedError,
         savepoint.TargetNotEmptyError,
+        savepoint.TargetBusyError,
         savepoint.TargetChangedError,
         savepoint.SinkConflictError,
     ],

@@ -62,11 +62,11 @@ def test_a_lease_that_somebody_else_holds_now_is_not_renewed(store: Forgetful) -
 
 
 def test_a_process_that_ended_is_gone_and_one_that_runs_is_not() -> None:
-    code = "from sparkpoint.savepoint import leases; print(leases._owner())"
+    code = "from sparkpoint.savepoint import leases; print(leases.this_process())"
     ended = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
 
     assert owner_is_gone(ended.stdout.strip())
-    assert not owner_is_gone(leases._owner())
+    assert not owner_is_gone(leases.this_process())
 
 
 def test_a_process_of_the_same_number_that_started_later_is_another_one() -> None:
@@ -86,7 +86,7 @@ def test_a_process_that_cannot_be_looked_at_counts_as_alive(
             raise FileNotFoundError(2, "hidepid")
         return real(path)
 
-    mine = leases._owner()
+    mine = leases.this_process()
     monkeypatch.setattr(Path, "read_text", hidden)
 
     assert not owner_is_gone(mine)

@@ -1,0 +1,166 @@
+"""Targets that somebody else uses, or has used: restores that must not destroy anything."""
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sparkpoint.savepoint import CaptureRequest, Repository, Savepoint, filling, materialize
+from sparkpoint.savepoint.errors import TargetBusyError, TargetChangedError
+from sparkpoint.savepoint.leases import TTL
+from sparkpoint.savepoint.marker import MARKER
+from sparkpoint.storage import DirectoryStore
+from sparkpoint.storage.s3 import S3Store
+from tests.unit.savepoint.synthetic import SyntheticQuery
+
+
+def capture(repository: Repository, root: Path, name: str) -> Savepoint:
+    request = CaptureRequest(job="visits", name=name, parent="none")
+    return repository.capture(DirectoryStore(root), request).savepoint
+
+
+@pytest.fixture
+def one(repository: Repository, tmp_path: Path) -> Savepoint:
+    return capture(repository, SyntheticQuery(tmp_path / "a").run(3).root, "one")
+
+
+@pytest.fixture
+def two(repository: Repository, tmp_path: Path) -> Savepoint:
+    return capture(repository, SyntheticQuery(tmp_path / "b", seed="other").run(3).root, "two")
+
+
+@contextlib.contextmanager
+def failing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A restore in here is interrupted before its first file."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(materialize, "fill", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            yield
+
+
+def rewrite_note(root: Path, **changes: object) -> None:
+    """As if another process, or another host, had written it."""
+    path = root / MARKER
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def test_a_target_is_filled_by_one_restore_at_a_time(
+    repository: Repository,
+    one: Savepoint,
+    two: Savepoint,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    target = DirectoryStore(tmp_path / "target")
+    refused: list[TargetBusyError] = []
+
+    def disturbed(*args: object) -> None:
+        with pytest.raises(TargetBusyError, match="Let it finish") as caught:
+            repository.materialize(two, target)
+        refused.append(caught.value)
+        filling.fill(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(materialize, "fill", disturbed)
+    repository.materialize(one, target)
+
+    assert refused[0].retry_helps
+    note = json.loads((tmp_path / "target" / MARKER).read_text())
+    assert (note["state"], note["savepoint"]) == ("complete", one.id)
+    for path, file in note["files"].items():
+        content = (tmp_path / "target" / path).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == file["digest"]
+
+
+def test_a_restore_that_failed_is_finished_at_once_by_the_next_one(
+    repository: Repository,
+    one: Savepoint,
+    two: Savepoint,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    target = DirectoryStore(tmp_path / "target")
+    with failing(monkeypatch):
+        repository.materialize(one, target)
+
+    assert repository.materialize(two, target).files == two.manifest.files.count
+
+
+@pytest.mark.parametrize("owner", [None, "another-host/pid:[1] 7 12345"])
+def test_a_restore_of_which_nothing_is_known_is_taken_over_only_when_it_is_old(
+    repository: Repository,
+    one: Savepoint,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    owner: str | None,
+) -> None:
+    root = tmp_path / "target"
+    with failing(monkeypatch):
+        repository.materialize(one, DirectoryStore(root))
+    rewrite_note(root, owner=owner)
+
+    with pytest.raises(TargetBusyError, match=r"run this again in \d+ s"):
+        repository.materialize(one, DirectoryStore(root))
+    then = (root / MARKER).stat().st_mtime - TTL - 10
+    os.utime(root / MARKER, (then, then))
+
+    assert repository.materialize(one, DirectoryStore(root)).files == one.manifest.files.count
+
+
+def test_a_half_filled_target_in_which_a_query_has_run_is_not_cleared(
+    repository: Repository, one: Savepoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "target"
+    with failing(monkeypatch):
+        repository.materialize(one, DirectoryStore(root))
+    SyntheticQuery(root, seed="precious").run(30)
+
+    with pytest.raises(TargetChangedError, match="half restored"):
+        repository.materialize(one, DirectoryStore(root))
+    assert (root / "commits/29").exists()
+
+
+def test_what_a_difference_was_about_to_remove_does_not_stop_the_next_restore(
+    repository: Repository,
+    one: Savepoint,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    later = capture(repository, SyntheticQuery(tmp_path / "a").run(9).root, "later")
+    target = DirectoryStore(tmp_path / "target")
+    repository.materialize(later, target)
+    monkeypatch.setattr(materialize, "_clear", lambda *_: None)
+    with failing(monkeypatch):
+        repository.materialize(one, target)
+    monkeypatch.undo()
+
+    assert repository.materialize(one, target).removed_files > 0
+
+
+@pytest.mark.s3
+def test_uploads_of_others_are_never_ended(
+    s3_bucket: S3Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket = s3_bucket.child("uploads-of-others")
+    keys = ["repository/other", "target/other", "repository/objects/aa/dead", "target/metadata"]
+    for key in keys:
+        bucket._client.create_multipart_upload(Bucket="tests", Key=f"uploads-of-others/{key}")
+    repository = Repository.init(bucket.child("repository"))
+    one = capture(repository, SyntheticQuery(tmp_path / "a").run(3).root, "one")
+    repository.collect(grace=-60)
+    with failing(monkeypatch):
+        repository.materialize(one, bucket.child("target"))
+    assert {entry.path for entry in bucket.abandoned()} == {*keys} - {keys[2]}
+
+    repository.materialize(one, bucket.child("target"))
+
+    assert {entry.path for entry in bucket.abandoned()} == {*keys[:2]}
+    for entry in list(bucket.abandoned()):
+        bucket.discard(entry)
