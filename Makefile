@@ -1,6 +1,6 @@
 # The commands of this project. `make demo` and `make test` do their own set-up.
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo demo-down test test-fast lint format bench soak cluster-up cluster-down \
+.PHONY: help setup require lock demo demo-down test test-fast lint format bench soak cluster-up cluster-down \
         images clean clean-cache
 
 UV_VERSION := 0.13.7
@@ -21,17 +21,18 @@ endif
 help: ## Show the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.ready ## Install what the lock file names into .venv
+setup: require $(VENV)/.ready ## Install what the lock file names into .venv
 
-$(UV):
+require:
 	@bash dev/require.sh
+
+$(UV): | require
 	@echo "==> Installing uv $(UV_VERSION) (usually 5 s, once)"
 	@rm -rf $(CACHE)/tools/uv-$(UV_VERSION)
 	@python3 -m venv $(CACHE)/tools/uv-$(UV_VERSION)
 	@$(CACHE)/tools/uv-$(UV_VERSION)/bin/python -m pip install --quiet uv==$(UV_VERSION)
 
-$(VENV)/.ready: $(UV) pyproject.toml uv.lock
-	@bash dev/require.sh
+$(VENV)/.ready: $(UV) pyproject.toml uv.lock | require
 	@echo "==> Installing Python packages (usually 1 min at first, then seconds)"
 	@$(UV) sync --quiet --frozen --extra operator --extra spark
 	@touch $@
