@@ -31,6 +31,7 @@ class Counter:
     def __init__(self) -> None:
         self.what = ""
         self.files = self.bytes = self.total_files = self.total_bytes = 0
+        self.notes: tuple[str, ...] = ()
         self._lock = threading.Lock()
 
     def start(self, what: str, total: _Amount) -> None:
@@ -46,6 +47,11 @@ class Counter:
             self.files += done.files
             self.bytes += done.bytes
             self.changed()
+
+    def note(self, text: str) -> None:
+        """Keep it for the answer."""
+        with self._lock:
+            self.notes += (text,)
 
     def changed(self) -> None:
         """Nothing to show."""

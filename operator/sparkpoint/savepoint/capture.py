@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from sparkpoint.checkpoint.errors import CheckpointError
 from sparkpoint.checkpoint.overview import find_queries
 from sparkpoint.checkpoint.plan import DEFAULT_MAX_CHAIN
 from sparkpoint.savepoint import catalogue, publish
@@ -207,9 +208,13 @@ def _take(
             progress=progress,
             lease=lease,
         )
-        taken.append(
-            taker.take(batch=request.batch, tries=request.tries, max_chain=request.max_chain)
-        )
+        try:
+            each = taker.take(batch=request.batch, tries=request.tries, max_chain=request.max_chain)
+        except CheckpointError as error:
+            # It knows paths below the query only; of several, a person must know which.
+            error.add_note(source.child(prefix).uri)
+            raise
+        taken.append(each)
     writer.flush()
     return taken
 

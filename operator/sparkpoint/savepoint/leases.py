@@ -28,8 +28,10 @@ from sparkpoint.savepoint.errors import (
 )
 from sparkpoint.savepoint.manifest import Count, Digest, Strict, Text, canonical, parse_document
 from sparkpoint.savepoint.names import LEASES, lease_path
+from sparkpoint.savepoint.progress import Progress
 from sparkpoint.storage import Entry, Store
 from sparkpoint.storage.errors import (
+    AccessDeniedError,
     AlreadyExistsError,
     ChangedError,
     NotFoundError,
@@ -42,6 +44,7 @@ __all__ = [
     "Lease",
     "LeaseDocument",
     "hold",
+    "hold_to_read",
     "owner_is_gone",
     "owner_is_known",
     "read_leases",
@@ -213,6 +216,23 @@ def hold(
         yield lease
     finally:
         lease.release()
+
+
+@contextlib.contextmanager
+def hold_to_read(
+    store: Store, purpose: str, *, pins: Iterable[str], progress: Progress
+) -> Iterator[Lease | None]:
+    """As `hold`, for whoever only reads: None, and a note, where this user may not write."""
+    with contextlib.ExitStack() as stack:
+        lease: Lease | None = None
+        try:
+            lease = stack.enter_context(hold(store, purpose, pins=pins))
+        except AccessDeniedError:
+            progress.note(
+                f"{store.uri} cannot be written to, so no lease keeps a collection there from "
+                "removing the savepoint if somebody deletes it while it is read."
+            )
+        yield lease
 
 
 def read_leases(store: Store) -> list[ActiveLease]:

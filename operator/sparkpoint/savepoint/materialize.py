@@ -16,7 +16,7 @@ from sparkpoint.savepoint import catalogue
 from sparkpoint.savepoint.catalogue import Savepoint
 from sparkpoint.savepoint.contents import Mode, new_query_ids, pieces_of
 from sparkpoint.savepoint.filling import fill, run_all
-from sparkpoint.savepoint.leases import hold, this_process
+from sparkpoint.savepoint.leases import hold_to_read, this_process
 from sparkpoint.savepoint.marker import Marker
 from sparkpoint.savepoint.objects import read_record
 from sparkpoint.savepoint.progress import Amount, Progress, Silent
@@ -66,12 +66,13 @@ def materialize(
     begun = time.monotonic()
     progress = progress or Silent()
     manifest = savepoint.manifest
-    with hold(store, f"restore {savepoint.key}", pins=[manifest.files.table]) as lease:
+    purpose, pins = f"restore {savepoint.key}", [manifest.files.table]
+    with hold_to_read(store, purpose, pins=pins, progress=progress) as lease:
         # Now that the lease pins it, it must still be there.
         savepoint = catalogue.reread(store, savepoint)
         table = catalogue.read_table(store, savepoint)
         actions = plan_sinks(manifest, request.sinks, mode=request.mode, policy=request.sink_policy)
-        found = inspect(target, now=lease.now())
+        found = inspect(target, now=lease.now() if lease else time.time())
         query_ids = _query_ids(found.marker, savepoint, request.mode)
         pieces = pieces_of(
             manifest,
@@ -101,7 +102,8 @@ def materialize(
             progress.start(f"restore {savepoint.key}", copied)
             _clear(target, removed)
             fill(target, store, missing, progress)
-            lease.check()
+            if lease:
+                lease.check()
             for action in actions:
                 apply_sink(action, request.sinks[action.query])
             target.sync()

@@ -1,4 +1,4 @@
-"""How far a long operation is, for whoever draws the bar."""
+"""How far a long operation is, and what it has to say, for whoever draws the bar."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -29,6 +29,10 @@ class Progress(Protocol):
         """This much more is done."""
         ...
 
+    def note(self, text: str) -> None:
+        """Something that a person should know, whatever comes of the operation."""
+        ...
+
 
 class Silent:
     """Draws nothing."""
@@ -37,4 +41,7 @@ class Silent:
         """Ignore it."""
 
     def advance(self, done: Amount) -> None:
+        """Ignore it."""
+
+    def note(self, text: str) -> None:
         """Ignore it."""

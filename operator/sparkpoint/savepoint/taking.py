@@ -92,6 +92,7 @@ class QueryTaker:
                 problem: Exception = error
                 continue
             return TakenQuery(self._prefix, plan, contents, number, self._read_bytes)
+        problem.add_note(self._source.uri)
         raise MovingTargetError(
             f"{self._source.uri} could not be captured in {tries} tries: {_sentence(problem)} "
             "If the query runs, raise spark.sql.streaming.minBatchesToRetain, or capture more "

@@ -6,7 +6,7 @@ from sparkpoint.savepoint import catalogue
 from sparkpoint.savepoint.catalogue import Savepoint
 from sparkpoint.savepoint.errors import DamagedError, NameTakenError, NoSuchSavepointError
 from sparkpoint.savepoint.filling import run_all
-from sparkpoint.savepoint.leases import hold
+from sparkpoint.savepoint.leases import hold, hold_to_read
 from sparkpoint.savepoint.names import manifest_path, object_path
 from sparkpoint.savepoint.objects import Location, ObjectWriter
 from sparkpoint.savepoint.progress import Amount, Progress, Silent
@@ -27,9 +27,10 @@ def copy_savepoint(
     progress = progress or Silent()
     base = _base(target, savepoint)
     pins = [base.manifest.files.table] if base else []
+    purpose, read = f"copy {savepoint.key}", [savepoint.manifest.files.table]
     with (
-        hold(origin, f"copy {savepoint.key}", pins=[savepoint.manifest.files.table]),
-        hold(target, f"copy {savepoint.key}", pins=pins) as lease,
+        hold_to_read(origin, purpose, pins=read, progress=progress),
+        hold(target, purpose, pins=pins) as lease,
     ):
         # Read once, now that the lease pins it: what is published later must be these bytes, even
         # if somebody deletes the savepoint meanwhile and makes another of the same name.

@@ -1,6 +1,7 @@
 """`savepoint create`: names, queries, parents, sinks."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -139,3 +140,15 @@ def test_a_savepoint_of_a_restored_directory_reads_few_manifests_of_a_long_histo
 
     assert made.document["savepoint"]["parent"]["name"] == "s19"
     assert len([path for path in read if path.startswith("savepoints/")]) < 5
+
+
+@pytest.mark.parametrize("missing", ["commits", "state/0/1"])
+def test_what_is_wrong_with_one_query_of_several_says_which(here: Path, missing: str) -> None:
+    make_checkpoint(here / "ck/alpha")
+    make_checkpoint(here / "ck/beta")
+    shutil.rmtree(here / "ck/beta" / missing)
+
+    outcome = run("savepoint", "create", "--checkpoint", "ck", "--repository", "r")
+
+    assert outcome.code != 0
+    assert f"{here}/ck/beta" in outcome.err

@@ -3,7 +3,11 @@
 import json
 from pathlib import Path
 
-from tests.unit.cli.running import run, run_well
+import pytest
+
+from sparkpoint.storage import DirectoryStore
+from sparkpoint.storage.errors import AccessDeniedError
+from tests.unit.cli.running import make_checkpoint, run, run_well
 
 
 def test_restore_makes_a_checkpoint_that_can_be_captured_again(repository: Path) -> None:
@@ -94,3 +98,40 @@ def test_a_new_sink_of_a_fork_is_seeded_if_asked(repository: Path, here: Path) -
     run_well(*fork, "--sink", "new", "--sink-policy", "seed")
 
     assert any((here / "new/_spark_metadata").iterdir())
+
+
+def test_resuming_from_a_batch_that_the_query_has_left_behind_is_noted(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARKPOINT_REPOSITORY", "savepoints")
+    query = make_checkpoint(here / "visits")
+    run_well("savepoint", "create", "--checkpoint", query.root, "--name", "earlier")
+    query.run(3)
+    run_well("savepoint", "create", "--checkpoint", query.root, "--name", "later")
+
+    old = run_well("savepoint", "restore", "earlier", "--to", "old", "--json").document
+    new = run_well("savepoint", "restore", "later", "--to", "new", "--json").document
+
+    assert "visits/later is at batch 8, this at batch 5" in old["notes"][0]
+    assert new["notes"] == []
+
+
+def test_a_repository_that_cannot_be_written_to_is_restored_and_copied_from_with_a_note(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = DirectoryStore.create
+
+    def refusing(store: DirectoryStore, path: str, data: bytes) -> None:
+        if store.uri == str(repository):
+            raise AccessDeniedError(f"{store.uri} is on a read-only file system.")
+        real(store, path, data)
+
+    monkeypatch.setattr(DirectoryStore, "create", refusing)
+
+    restored = run_well("savepoint", "restore", "before-upgrade", "--to", "back", "--json")
+    copied = run_well("savepoint", "copy", "before-upgrade", "--to", "other")
+    run_well("savepoint", "verify", "--all")
+
+    assert "no lease" in restored.document["notes"][0]
+    assert "Note: " in copied.err
+    run_well("savepoint", "verify", "--all", "--repository", "other")

@@ -74,6 +74,9 @@ def test_one_table_is_in_memory_at_a_time(repository: Repository, tmp_path: Path
         def advance(self, done: object) -> None:
             pass
 
+        def note(self, text: str) -> None:
+            pass
+
     before = sum(isinstance(each, Table) for each in gc.get_objects())
     verify(repository.store, savepoints, progress=Watching())
 

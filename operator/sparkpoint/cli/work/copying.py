@@ -27,4 +27,5 @@ def copy_to_repository(
         "to": there.store.uri,
         "copiedBytes": progress.bytes,
     }
-    return Answer(document=document, text=copy_text(copied, there.store.uri, progress.bytes))
+    text = copy_text(copied, there.store.uri, progress.bytes)
+    return Answer(document=document, text=text, notes=progress.notes)

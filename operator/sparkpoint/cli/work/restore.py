@@ -1,5 +1,6 @@
 """`savepoint restore`."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sparkpoint.cli.answer import Answer, Settings
@@ -9,7 +10,14 @@ from sparkpoint.cli.render.savepoints import restore_text
 from sparkpoint.cli.work.places import located, open_place, open_repository
 from sparkpoint.cli.work.references import find
 from sparkpoint.cli.work.sinks import sink_stores
-from sparkpoint.savepoint import Manifest, MaterializeRequest, Mode, SinkPolicy
+from sparkpoint.savepoint import (
+    Manifest,
+    MaterializeRequest,
+    Mode,
+    Repository,
+    Savepoint,
+    SinkPolicy,
+)
 from sparkpoint.storage import Store
 
 __all__ = ["Restoring", "restore_savepoint"]
@@ -35,8 +43,26 @@ def restore_savepoint(settings: Settings, location: str, reference: str, how: Re
     request = MaterializeRequest(mode=mode, sink_policy=policy, sinks=sinks)
     with located(target), shown_progress(settings) as progress:
         result = repository.materialize(savepoint, target, request, progress=progress)
-    notes = _notes(savepoint.manifest, mode, policy, sinks)
+    notes = (
+        *progress.notes,
+        *_notes(savepoint.manifest, mode, policy, sinks),
+        *(_left_behind(repository, savepoint) if mode is Mode.RESUME else ()),
+    )
     return Answer(document=restore_document(result, notes), text=restore_text(result), notes=notes)
+
+
+def _left_behind(repository: Repository, savepoint: Savepoint) -> Iterator[str]:
+    """To go on from an old batch is nearly always meant as a rewind."""
+    manifest = savepoint.manifest
+    newest = repository.newest(namespace=manifest.namespace, job=manifest.job)
+    later = {query.id: query.batch for query in newest.manifest.queries} if newest else {}
+    for query in manifest.queries:
+        if newest is not None and later.get(query.id, -1) > query.batch:
+            yield (
+                f"Query {query.prefix or query.id} has gone on since: {newest.key} is at batch "
+                f"{later[query.id]}, this at batch {query.batch}. Sinks may have that output "
+                "already. To go back, restore with --mode rewind; to try something, with fork."
+            )
 
 
 def _notes(
