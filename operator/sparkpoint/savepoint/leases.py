@@ -68,6 +68,9 @@ class LeaseDocument(Strict):
     owner: Text
     """Which process, on which boot of which kernel."""
     host: Text
+    token: Text = ""
+    """Tells this lease from every other, also from its successor in the same process: on S3, equal
+    content would have equal stamps."""
     pins: list[Digest]
     ttl: Annotated[float, Field(gt=0, le=86400)]
     started: float | None = None
@@ -179,9 +182,7 @@ class Lease:
             document = parse_document(LeaseDocument, data, f"{self._store.uri}/{self._path}")
         except (DamagedError, NewerFormatError):
             return False
-        # Whoever takes a lease over, this process too, does so long after it was started.
-        ours = (self._document.owner, self.started)
-        if (document.owner, document.started) != ours:
+        if document.token != self._document.token:
             return False
         self._document, self._stamp = document, stamp
         return True
@@ -208,7 +209,12 @@ def hold(
 ) -> Iterator[Lease]:
     """Hold a lease for a while; it is removed afterwards, also when the work fails."""
     document = LeaseDocument(
-        purpose=purpose, owner=this_process(), host=socket.gethostname(), pins=sorted(pins), ttl=ttl
+        purpose=purpose,
+        owner=this_process(),
+        host=socket.gethostname(),
+        token=uuid.uuid4().hex,
+        pins=sorted(pins),
+        ttl=ttl,
     )
     lease = Lease(store, path or lease_path(uuid.uuid4().hex), document)
     lease.begin(over=over)

@@ -1,5 +1,6 @@
 """What somebody else does in the middle of an operation, at the one moment where it matters."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -144,8 +145,10 @@ def test_a_capture_does_not_wait_for_ever_for_a_collection(
     assert repository.list().savepoints == ()
 
 
-def test_a_lease_that_was_taken_over_is_left_to_its_new_holder(tmp_path: Path) -> None:
-    store = DirectoryStore(tmp_path / "store")
+def test_a_lease_that_was_taken_over_is_left_to_its_new_holder(
+    make_store: Callable[[str], Store],
+) -> None:
+    store = make_store("store")
 
     with hold(store, "collect", path=COLLECT_LEASE):
         stamp = store.stat(COLLECT_LEASE).stamp
