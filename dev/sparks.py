@@ -1,12 +1,11 @@
 """Other versions of Spark beside the one in the environment, each in a folder of the cache."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 from dev.cache import cached
-from dev.console import Problem, step
+from dev.console import step
+from dev.uv import run_uv
 
 __all__ = ["other_spark"]
 
@@ -18,14 +17,5 @@ def other_spark(version: str) -> dict[str, str]:
 
 
 def _install(folder: Path, version: str) -> None:
-    uv = Path(sys.executable).parent / "uv"
-    command = [str(uv), "pip", "install", "--quiet", "--target", str(folder)]
     with step(f"Installing Spark {version} beside ours", usually="30 s, once"):
-        done = subprocess.run(
-            [*command, f"pyspark=={version}"], capture_output=True, text=True, check=False
-        )
-    if done.returncode != 0:
-        raise Problem(
-            f"pyspark {version} could not be installed: {done.stderr.strip()[-800:]}",
-            remedy="check that PyPI is reachable, then run the same command again.",
-        )
+        run_uv("pip", "install", "--quiet", "--target", str(folder), f"pyspark=={version}")

@@ -18,6 +18,7 @@ from dev.cluster.programs import debian_tools, tool_environment
 from dev.console import Problem, step
 from dev.image.archive import Layer, folder_layer, write_layer
 from dev.jars import extra_jars
+from dev.uv import run_uv
 
 __all__ = ["code_layer", "debian_layer", "file_layer", "jars_layer", "python_layer"]
 
@@ -109,7 +110,7 @@ def _requirements(extra: str, replace: Mapping[str, str]) -> str:
         "--no-hashes",
         "--no-annotate",
     )
-    exported = _uv("export", *options, "--no-header", "--extra", extra)
+    exported = run_uv("export", *options, "--no-header", "--extra", extra)
     for name, version in replace.items():
         exported = re.sub(rf"(?m)^{name}==\S+", f"{name}=={version}", exported)
     return exported
@@ -120,7 +121,7 @@ def _install(requirements: str, target: Path, folder: Path) -> None:
     listed.write_text(requirements)
     # Debian bookworm has Python 3.11, whatever runs here.
     options = ("--quiet", "--python-version", "3.11", "--target", str(target))
-    _uv("pip", "install", *options, "--requirements", str(listed))
+    run_uv("pip", "install", *options, "--requirements", str(listed))
     listed.unlink()
     _compile(target)
 
@@ -135,22 +136,6 @@ def _compile(folder: Path) -> None:
         stdout=subprocess.DEVNULL,
         check=False,
     )
-
-
-def _uv(*arguments: str) -> str:
-    done = subprocess.run(
-        [str(Path(sys.executable).parent / "uv"), *arguments],
-        cwd=_CHECKOUT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise Problem(
-            f"uv {arguments[0]} failed: {done.stderr.strip()[-1500:]}",
-            remedy="check that PyPI is reachable, then run the same command again.",
-        )
-    return done.stdout
 
 
 def jars_layer(spark_version: str) -> Layer:
