@@ -34,7 +34,7 @@ $(UV): | require
 
 $(VENV)/.ready: $(UV) pyproject.toml uv.lock | require
 	@echo "==> Installing Python packages (usually 1 min at first, then seconds)"
-	@$(UV) sync --quiet --frozen --extra operator --extra spark
+	@$(UV) sync --quiet --frozen --extra operator --extra runtime
 	@touch $@
 
 lock: $(UV) ## Renew the lock file

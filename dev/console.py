@@ -3,10 +3,14 @@
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
-__all__ = ["Problem", "run_command", "say", "step"]
+__all__ = ["Problem", "run_command", "run_program", "say", "step"]
+
+_LAST_WORDS = 2000
+"""Characters of what a program said that a Problem repeats: the end tells what went wrong."""
 
 
 class Problem(Exception):  # noqa: N818 - it is shown to a person, not caught by code
@@ -28,6 +32,33 @@ def step(text: str, *, usually: str = "") -> Iterator[None]:
     started = time.monotonic()
     yield
     say(f"    done in {time.monotonic() - started:.1f} s")
+
+
+def run_program(
+    command: Sequence[str | Path],
+    *,
+    failed: str,
+    remedy: str,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    text: str | None = None,
+    timeout: float | None = None,
+) -> str:
+    """Run a program and return what it prints; a Problem with its last words if it fails."""
+    done = subprocess.run(
+        list(map(str, command)),
+        env=env,
+        cwd=cwd,
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    if done.returncode != 0:
+        said = (done.stderr.strip() or done.stdout.strip())[-_LAST_WORDS:]
+        raise Problem(f"{failed}: {said}", remedy=remedy)
+    return done.stdout
 
 
 def run_command(main: Callable[[], None]) -> None:

@@ -1,10 +1,9 @@
 """Calling the locked uv, which stands beside the Python that runs us."""
 
-import subprocess
 import sys
 from pathlib import Path
 
-from dev.console import Problem
+from dev.console import run_program
 
 __all__ = ["run_uv"]
 
@@ -13,16 +12,9 @@ _CHECKOUT = Path(__file__).parent.parent
 
 def run_uv(*arguments: str) -> str:
     """Run uv in the checkout and return what it prints; Problem with its words if it fails."""
-    done = subprocess.run(
-        [str(Path(sys.executable).parent / "uv"), *arguments],
+    return run_program(
+        [Path(sys.executable).parent / "uv", *arguments],
         cwd=_CHECKOUT,
-        capture_output=True,
-        text=True,
-        check=False,
+        failed=f"uv {arguments[0]} failed",
+        remedy="check that PyPI is reachable, then run the same command again.",
     )
-    if done.returncode != 0:
-        raise Problem(
-            f"uv {arguments[0]} failed: {done.stderr.strip()[-1500:]}",
-            remedy="check that PyPI is reachable, then run the same command again.",
-        )
-    return done.stdout

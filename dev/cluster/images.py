@@ -1,13 +1,12 @@
 """Loading images into a node's containerd, without a registry."""
 
-import subprocess
 from collections.abc import Sequence
 
 from dev.cache import exclusive
 from dev.cluster.components import PAUSE_IMAGE
 from dev.cluster.layout import Layout
 from dev.cluster.programs import kubernetes_binaries, tool_environment
-from dev.console import Problem
+from dev.console import run_program
 from dev.image.archive import ImageConfig, Layer, write_archive, write_layer
 
 __all__ = ["load_image", "load_pause"]
@@ -37,16 +36,9 @@ def load_pause(layout: Layout) -> None:
 
 
 def _ctr(layout: Layout, *arguments: str) -> str:
-    done = subprocess.run(
-        ["ctr", "--address", str(layout.socket), "--namespace", "k8s.io", *arguments],
+    return run_program(
+        ["ctr", "--address", layout.socket, "--namespace", "k8s.io", *arguments],
         env=tool_environment(),
-        capture_output=True,
-        text=True,
-        check=False,
+        failed=f"containerd refused `{' '.join(arguments)}`",
+        remedy=f"see {layout.logs}/containerd.log; make cluster-up repairs the cluster.",
     )
-    if done.returncode != 0:
-        raise Problem(
-            f"containerd refused `{' '.join(arguments)}`: {done.stderr.strip()[-800:]}",
-            remedy=f"see {layout.logs}/containerd.log; make cluster-up repairs the cluster.",
-        )
-    return done.stdout

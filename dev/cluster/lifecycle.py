@@ -11,7 +11,7 @@ from dev.cluster import images, node
 from dev.cluster.layout import NODE, Layout, find_layout, take_layout
 from dev.cluster.preflight import check_machine
 from dev.cluster.programs import debian_tools, kubernetes_binaries, tool_environment
-from dev.console import Problem, step
+from dev.console import Problem, run_program, step
 
 __all__ = ["Cluster", "delete_cluster", "find_cluster", "lower_cluster", "raise_cluster"]
 
@@ -41,21 +41,14 @@ class Cluster:
 
     def kubectl(self, *arguments: str, text: str | None = None, timeout: float = 120) -> str:
         """Run kubectl and return what it prints; Problem with its words if it fails."""
-        done = subprocess.run(
+        return run_program(
             ["kubectl", *self.kubectl_arguments, *arguments],
             env=tool_environment() if self.layout else None,
-            input=text,
-            capture_output=True,
-            text=True,
+            text=text,
             timeout=timeout,
-            check=False,
+            failed=f"kubectl {' '.join(arguments)} failed",
+            remedy="mend what kubectl says; make cluster-up repairs a local cluster.",
         )
-        if done.returncode != 0:
-            raise Problem(
-                f"kubectl {' '.join(arguments)} failed: {done.stderr.strip()[-2000:]}",
-                remedy="mend what kubectl says; make cluster-up repairs a local cluster.",
-            )
-        return done.stdout
 
 
 def find_cluster(name: str, *, context: str | None = None) -> Cluster:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dev.cache import cached, digest_of, require_free_space
-from dev.console import Problem, step
+from dev.console import Problem, run_program, step
 
 __all__ = ["KUBERNETES_VERSION", "debian_tools", "kubernetes_binaries", "tool_environment"]
 
@@ -82,17 +82,11 @@ def _build_kubernetes(folder: Path) -> None:
     flags = version.format(f"Version={KUBERNETES_VERSION}")
     command = ["go", "build", "-trimpath", "-buildvcs=false", f"-ldflags=-s -w {flags}"]
     with step(f"Building Kubernetes {KUBERNETES_VERSION}", usually="8 minutes on 2 cores, once"):
-        built = subprocess.run(
+        run_program(
             [*command, "-o", f"{folder}/", *_COMMANDS],
             cwd=_GO_MODULE,
             env={**os.environ, "CGO_ENABLED": "0"},
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
-    if built.returncode != 0:
-        raise Problem(
-            f"Building Kubernetes failed:\n{built.stderr[-2000:]}",
+            failed="Building Kubernetes failed",
             remedy="check that the Go module proxy is reachable, then run the same command again.",
         )
 
@@ -133,14 +127,12 @@ def _link_iptables(folder: Path, name: str) -> None:
 
 
 def _apt(*arguments: str, cwd: Path) -> None:
-    done = subprocess.run(
-        ["apt-get", *arguments], cwd=cwd, capture_output=True, text=True, check=False
+    run_program(
+        ["apt-get", *arguments],
+        cwd=cwd,
+        failed=f"apt-get {arguments[0]} failed",
+        remedy="check that Debian's mirror is reachable, then run the same command again.",
     )
-    if done.returncode != 0:
-        raise Problem(
-            f"apt-get {arguments[0]} failed: {done.stderr.strip()[-600:]}",
-            remedy="check that Debian's mirror is reachable, then run the same command again.",
-        )
 
 
 def tool_environment() -> Mapping[str, str]:

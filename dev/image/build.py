@@ -54,7 +54,7 @@ def runtime_image(spark_version: str = DEFAULT_SPARK_VERSION) -> Image:
         f"{_RUNTIME}:spark-{spark_version}",
         [
             debian_layer(file.packages),
-            python_layer("spark", replace={"pyspark": spark_version}),
+            python_layer("runtime", replace={"pyspark": spark_version}),
             jars_layer(spark_version),
             code_layer(),
         ],

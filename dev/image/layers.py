@@ -15,7 +15,7 @@ from pathlib import Path
 
 from dev.cache import cached, digest_of, require_free_space
 from dev.cluster.programs import debian_tools, tool_environment
-from dev.console import Problem, step
+from dev.console import run_program, step
 from dev.image.archive import Layer, folder_layer, write_layer
 from dev.jars import extra_jars
 from dev.uv import run_uv
@@ -55,11 +55,11 @@ def debian_layer(packages: Sequence[str]) -> Layer:
 
 def _debootstrap(root: Path, packages: Sequence[str]) -> None:
     # debootstrap mounts /proc into the new root: in a mount namespace of its own no mount can stay.
-    done = subprocess.run(
+    run_program(
         [
             *("unshare", "--mount", "--propagation", "private", "sh"),
-            str(debian_tools() / "usr/sbin/debootstrap"),
-            *("--variant=minbase", f"--include={','.join(packages)}", _SUITE, str(root), _MIRROR),
+            debian_tools() / "usr/sbin/debootstrap",
+            *("--variant=minbase", f"--include={','.join(packages)}", _SUITE, root, _MIRROR),
         ],
         env={
             **tool_environment(),
@@ -69,16 +69,9 @@ def _debootstrap(root: Path, packages: Sequence[str]) -> None:
             "NO_PROXY": os.environ.get("NO_PROXY", ""),
             "no_proxy": os.environ.get("no_proxy", ""),
         },
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
+        failed="debootstrap failed",
+        remedy="check that Debian's mirror is reachable, then run the same command again.",
     )
-    if done.returncode != 0:
-        raise Problem(
-            f"debootstrap failed:\n{done.stdout[-1500:]}",
-            remedy="check that Debian's mirror is reachable, then run the same command again.",
-        )
 
 
 def python_layer(extra: str, *, replace: Mapping[str, str] | None = None) -> Layer:
