@@ -71,10 +71,10 @@ class WatchedDirectory(DirectoryStore):
         self._watch.asked()
         super().create(path, data)
 
-    def put(self, path: str, chunks: Iterable[bytes]) -> int:
+    def put(self, path: str, chunks: Iterable[bytes], *, draft: bool = False) -> int:
         """Counted."""
         self._watch.asked()
-        return super().put(path, chunks)
+        return super().put(path, chunks, draft=draft)
 
     def sync(self) -> None:
         """Timed."""

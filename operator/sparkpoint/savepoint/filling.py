@@ -1,4 +1,7 @@
-"""Copying pieces into a target, in parallel; small ones are cut out of their packs in runs."""
+"""Copying pieces into a target, in parallel; small ones are cut out of their packs in runs.
+
+All of them are drafts: until the note in the target says "complete", nothing in it counts.
+"""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,8 +33,18 @@ class _Span:
     pieces: tuple[tuple[Piece, FileRecord], ...]
 
 
-def fill(target: Store, repository: Store, pieces: Iterable[Piece], progress: Progress) -> None:
-    """Write every piece to the target; DamagedError if stored content is not what it should be."""
+def fill(
+    target: Store,
+    repository: Store,
+    pieces: Iterable[Piece],
+    progress: Progress,
+    *,
+    before: Callable[[], None],
+) -> None:
+    """Write every piece to the target; DamagedError if stored content is not what it should be.
+
+    `before` is called before every file or run of small files, and may end it all by raising.
+    """
     whole: list[Piece] = []
     packed: list[tuple[Piece, FileRecord]] = []
     made: list[Piece] = []
@@ -48,13 +61,26 @@ def fill(target: Store, repository: Store, pieces: Iterable[Piece], progress: Pr
         *(partial(_unpack, target, repository, span, progress) for span in _spans(packed)),
         *(partial(_write, target, piece, progress) for piece in made),
     ]
-    run_all(tasks, threads=max(target.parallelism, repository.parallelism), name="restore")
+    threads = max(target.parallelism, repository.parallelism)
+    run_all(tasks, threads=threads, name="restore", before=before)
 
 
-def run_all(tasks: Sequence[Callable[[], None]], *, threads: int, name: str) -> None:
+def run_all(
+    tasks: Sequence[Callable[[], None]],
+    *,
+    threads: int,
+    name: str,
+    before: Callable[[], None] | None = None,
+) -> None:
     """Run them in parallel; the first failure stops those that have not begun."""
+
+    def run(task: Callable[[], None]) -> None:
+        if before is not None:
+            before()
+        task()
+
     with ThreadPoolExecutor(threads, name) as pool:
-        futures: list[Future[None]] = [pool.submit(task) for task in tasks]
+        futures: list[Future[None]] = [pool.submit(run, task) for task in tasks]
         try:
             wait(futures, return_when=FIRST_EXCEPTION)
         finally:
@@ -69,7 +95,7 @@ def run_all(tasks: Sequence[Callable[[], None]], *, threads: int, name: str) -> 
 def _copy(target: Store, repository: Store, piece: Piece, progress: Progress) -> None:
     path = object_path(piece.digest)
     try:
-        target.copy(piece.path, repository, path, digest=piece.digest, size=piece.size)
+        target.copy(piece.path, repository, path, digest=piece.digest, size=piece.size, draft=True)
     except ChangedError as error:
         raise DamagedError(f"{error} Restore the object from a copy of the repository.") from error
     except NotFoundError as error:
@@ -78,7 +104,7 @@ def _copy(target: Store, repository: Store, piece: Piece, progress: Progress) ->
 
 
 def _write(target: Store, piece: Piece, progress: Progress) -> None:
-    target.put(piece.path, [piece.data or b""])
+    target.put(piece.path, [piece.data or b""], draft=True)
     progress.advance(Amount(1, piece.size))
 
 
@@ -95,7 +121,7 @@ def _unpack(target: Store, repository: Store, span: _Span, progress: Progress) -
                 f"{repository.uri}/{path} is damaged: {piece.path} in it has another SHA-256. "
                 "Restore the object from a copy of the repository."
             )
-        target.put(piece.path, [bytes(content)])
+        target.put(piece.path, [bytes(content)], draft=True)
     size = sum(piece.size for piece, _ in span.pieces)
     progress.advance(Amount(len(span.pieces), size))
 

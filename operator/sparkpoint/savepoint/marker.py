@@ -9,12 +9,24 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from sparkpoint.savepoint.manifest import Count, Digest, Strict, Text, parse_document
-from sparkpoint.storage import Store
+from sparkpoint.storage import Entry, Store
 from sparkpoint.storage.errors import NotFoundError
 
-__all__ = ["MARKER", "FileNote", "Marker", "read_marker"]
+__all__ = [
+    "GAVE_UP",
+    "MARKER",
+    "SIGN_OF_LIFE",
+    "FileNote",
+    "Marker",
+    "files_of",
+    "read_marker",
+]
 
 MARKER = ".sparkpoint/restored.json"
+SIGN_OF_LIFE = ".sparkpoint/filling"
+"""Written again and again by a restore that takes long; only its age matters."""
+GAVE_UP = ""
+"""The owner of a target whose restore has failed in an orderly way."""
 _LIMIT = 1024 * 1024 * 1024
 
 
@@ -59,3 +71,9 @@ def read_marker(store: Store) -> Marker | None:
     except NotFoundError:
         return None
     return parse_document(Marker, data, f"{store.uri}/{MARKER}")
+
+
+def files_of(store: Store) -> dict[str, Entry]:
+    """Everything in the target but our notes."""
+    notes = (MARKER, SIGN_OF_LIFE)
+    return {entry.path: entry for entry in store.list() if entry.path not in notes}

@@ -14,6 +14,7 @@ from functools import partial
 
 from sparkpoint.savepoint import catalogue
 from sparkpoint.savepoint.catalogue import Savepoint
+from sparkpoint.savepoint.claim import Claim, claimed
 from sparkpoint.savepoint.contents import Mode, new_query_ids, pieces_of
 from sparkpoint.savepoint.filling import fill, run_all
 from sparkpoint.savepoint.leases import hold_to_read, this_process
@@ -21,7 +22,7 @@ from sparkpoint.savepoint.marker import Marker
 from sparkpoint.savepoint.objects import read_record
 from sparkpoint.savepoint.progress import Amount, Progress, Silent
 from sparkpoint.savepoint.sinks import SinkAction, SinkPolicy, apply_sink, plan_sinks
-from sparkpoint.savepoint.target import check_ours, claimed, complete, inspect
+from sparkpoint.savepoint.target import check_ours, inspect
 from sparkpoint.storage import Store
 
 __all__ = ["MaterializeRequest", "MaterializeResult", "Mode", "materialize"]
@@ -98,16 +99,18 @@ def materialize(
         removed = [path for path in found.live if path not in pieces]
         missing = [piece for path, piece in pieces.items() if path not in kept]
         copied = Amount(len(missing), sum(piece.size for piece in missing))
-        with claimed(target, found, marker) as claim:
+        left = None if found.left is None else found.left.union(marker.paths)
+        with claimed(target, marker, over=found.stamp, left=left) as claim:
             progress.start(f"restore {savepoint.key}", copied)
-            _clear(target, removed)
-            fill(target, store, missing, progress)
+            _clear(target, removed, claim)
+            fill(target, store, missing, progress, before=claim.check)
             if lease:
                 lease.check()
             for action in actions:
                 apply_sink(action, request.sinks[action.query])
             target.sync()
-            complete(target, claim, pieces)
+            claim.check()
+            claim.complete(pieces)
     return MaterializeResult(
         savepoint=savepoint,
         uri=target.uri,
@@ -130,6 +133,6 @@ def _query_ids(marker: Marker | None, savepoint: Savepoint, mode: Mode) -> dict[
     return new_query_ids(savepoint.manifest, mode)
 
 
-def _clear(target: Store, paths: list[str]) -> None:
+def _clear(target: Store, paths: list[str], claim: Claim) -> None:
     deletions = [partial(target.delete, path) for path in paths]
-    run_all(deletions, threads=target.parallelism, name="clear")
+    run_all(deletions, threads=target.parallelism, name="clear", before=claim.check)

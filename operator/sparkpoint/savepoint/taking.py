@@ -1,5 +1,6 @@
 """Taking one query: plan, copy, compare, and plan anew if Spark was faster."""
 
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -10,16 +11,19 @@ from sparkpoint.checkpoint.plan import plan_batch
 from sparkpoint.savepoint.errors import DamagedError, MovingTargetError
 from sparkpoint.savepoint.leases import Lease
 from sparkpoint.savepoint.lineage import Known
-from sparkpoint.savepoint.objects import SMALL, Content, ObjectWriter
+from sparkpoint.savepoint.objects import PACK_SIZE, SMALL, Content, ObjectWriter
 from sparkpoint.savepoint.progress import Amount, Progress
 from sparkpoint.savepoint.table import FileRecord
 from sparkpoint.storage import Store
 from sparkpoint.storage.errors import ChangedError, NotFoundError, TooLargeError
+from sparkpoint.storage.interface import SMALL_FILE, Children, Entry
 
 __all__ = ["QueryTaker", "TakenQuery"]
 
 _GROUP = 16
-"""Small files that one thread takes in a row: a task costs more than a file."""
+"""Small files that one thread takes in a row at most: a task costs more than a file."""
+_TURNS = 2
+"""Tasks that each thread gets at least, while there are files enough: on S3 a file is a request."""
 
 
 class _VanishedError(Exception):
@@ -55,6 +59,53 @@ class TakenQuery:
             )
 
 
+class _Planned:
+    """The checkpoint as the planner sees it; small files that it reads need not be read again.
+
+    What it keeps is as true as what a second read would find: it counts only for the very version
+    that the listing showed. It keeps no more than a pack.
+    """
+
+    def __init__(self, source: Store) -> None:
+        self._source = source
+        self._kept: dict[tuple[str, str], bytes] = {}
+        self._room = PACK_SIZE
+        self._lock = threading.Lock()
+
+    @property
+    def parallelism(self) -> int:
+        """That of the store."""
+        return self._source.parallelism
+
+    def list(self, prefix: str = "") -> Iterator[Entry]:
+        """Every file below the folder `prefix`."""
+        return self._source.list(prefix)
+
+    def children(self, prefix: str = "") -> Children:
+        """Names of folders, and files, directly in `prefix`."""
+        return self._source.children(prefix)
+
+    def read(self, path: str, *, limit: int = SMALL_FILE) -> bytes:
+        """The whole content."""
+        data, stamp = self._source.read_stamped(path, limit=limit)
+        with self._lock:
+            if len(data) < SMALL and len(data) <= self._room and (path, stamp) not in self._kept:
+                self._kept[path, stamp] = data
+                self._room -= len(data)
+        return data
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """These bytes of the file; fewer if it ends before."""
+        return self._source.read_range(path, offset, length)
+
+    def release(self, file: PlannedFile) -> bytes | None:
+        """The content of this version, if the planner read it; it is forgotten here."""
+        with self._lock:
+            data = self._kept.pop((file.path, file.stamp), None)
+            self._room += len(data or b"")
+        return data
+
+
 class QueryTaker:
     """Takes one query of a checkpoint into the repository."""
 
@@ -69,6 +120,7 @@ class QueryTaker:
         lease: Lease,
     ) -> None:
         self._source = source
+        self._planned = _Planned(source)
         self._prefix = prefix
         self._writer = writer
         self._known = known
@@ -82,7 +134,7 @@ class QueryTaker:
         for number in range(1, tries + 1):
             try:
                 plan = plan_batch(
-                    self._source,
+                    self._planned,
                     batch=batch,
                     held=self._known.held(self._source),
                     max_chain=max_chain,
@@ -129,7 +181,8 @@ class QueryTaker:
     def _read_files(self, files: list[PlannedFile]) -> dict[str, Content]:
         contents: dict[str, Content] = {}
         with ThreadPoolExecutor(self._source.parallelism, "capture") as pool:
-            futures = [pool.submit(self._take_group, group) for group in _groups(files)]
+            groups = _groups(files, threads=self._source.parallelism)
+            futures = [pool.submit(self._take_group, group) for group in groups]
             try:
                 wait(futures, return_when=FIRST_EXCEPTION)
             finally:
@@ -164,7 +217,9 @@ class QueryTaker:
         return content
 
     def _small(self, file: PlannedFile) -> Content:
-        data, stamp = self._source.read_stamped(file.path, limit=SMALL)
+        data, stamp = self._planned.release(file), file.stamp
+        if data is None:
+            data, stamp = self._source.read_stamped(file.path, limit=SMALL)
         return Content(self._writer.add(data), len(data), stamp)
 
     def _large(self, file: PlannedFile) -> Content:
@@ -175,13 +230,15 @@ def _sentence(problem: Exception) -> str:
     return f"{problem}".rstrip(".") + "."
 
 
-def _groups(files: Sequence[PlannedFile]) -> Iterator[Sequence[PlannedFile]]:
+def _groups(files: Sequence[PlannedFile], *, threads: int) -> Iterator[Sequence[PlannedFile]]:
     """Runs of small files, and large ones by themselves, in the order of the plan."""
+    small = sum(file.size < SMALL for file in files)
+    longest = min(_GROUP, max(1, small // (threads * _TURNS)))
     group: list[PlannedFile] = []
     for file in files:
         if file.size < SMALL:
             group.append(file)
-        if group and (file.size >= SMALL or len(group) == _GROUP):
+        if group and (file.size >= SMALL or len(group) == longest):
             yield group
             group = []
         if file.size >= SMALL:

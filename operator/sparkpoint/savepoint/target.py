@@ -1,25 +1,30 @@
 """The place that a restore fills: what is in it, whose it is, and whether it is whole.
 
 A restore takes a target only if it is empty, or if nobody but restores wrote there. Two restores
-never fill one target at a time. The note in it (marker.py) is how they know of each other.
+never fill one target at a time (claim.py). The note in it (marker.py) is how they know of each
+other.
 """
 
-import contextlib
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sparkpoint.savepoint.claim import SILENCE
 from sparkpoint.savepoint.contents import Piece
 from sparkpoint.savepoint.errors import TargetBusyError, TargetChangedError, TargetNotEmptyError
-from sparkpoint.savepoint.leases import TTL, owner_is_gone, owner_is_known
-from sparkpoint.savepoint.manifest import canonical
-from sparkpoint.savepoint.marker import MARKER, FileNote, Marker, read_marker
-from sparkpoint.storage import TEMPORARY, Entry, Store
-from sparkpoint.storage.errors import AlreadyExistsError, ChangedError, NotFoundError, StorageError
+from sparkpoint.savepoint.leases import owner_is_gone, owner_is_known
+from sparkpoint.savepoint.marker import (
+    GAVE_UP,
+    MARKER,
+    SIGN_OF_LIFE,
+    FileNote,
+    Marker,
+    files_of,
+    read_marker,
+)
+from sparkpoint.storage import Entry, Store
+from sparkpoint.storage.errors import NotFoundError
 
-__all__ = ["Found", "check_ours", "claimed", "complete", "inspect"]
-
-_GAVE_UP = ""
-"""The owner of a target whose restore has failed in an orderly way."""
+__all__ = ["Found", "check_ours", "inspect"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +37,20 @@ class Found:
     good: Mapping[str, FileNote]
     """Files that an earlier restore put there, unchanged."""
 
+    @property
+    def left(self) -> frozenset[str] | None:
+        """What a restore that did not get to its end may have begun; None if there was none."""
+        if self.marker is None or self.marker.complete:
+            return None
+        return frozenset(self.marker.paths)
+
 
 def inspect(target: Store, *, now: float) -> Found:
     """Look at the target; refuse one that is neither empty nor ours, or that is being filled."""
     # Its stamp before its content: whoever writes it from here on makes our claim fail.
-    note = _note(target)
+    note = _stat(target, MARKER)
     marker = read_marker(target)
-    live = {entry.path: entry for entry in target.list() if entry.path != MARKER}
+    live = files_of(target)
     if note is None or marker is None:
         if live:
             raise TargetNotEmptyError(
@@ -54,31 +66,32 @@ def inspect(target: Store, *, now: float) -> Found:
     if marker.complete:
         _check_untouched(target, marker, live, good)
     else:
-        _check_left(target, marker, age=now - note.modified)
+        sign = _stat(target, SIGN_OF_LIFE) or note
+        _check_left(target, marker, silence=now - max(note.modified, sign.modified))
     return Found(marker, note.stamp, live, good)
 
 
-def _note(target: Store) -> Entry | None:
+def _stat(target: Store, path: str) -> Entry | None:
     try:
-        return target.stat(MARKER)
+        return target.stat(path)
     except NotFoundError:
         return None
 
 
-def _check_left(target: Store, marker: Marker, *, age: float) -> None:
+def _check_left(target: Store, marker: Marker, *, silence: float) -> None:
     """Refuse to take over from a restore that is, or may be, under way."""
-    if marker.owner == _GAVE_UP or (marker.owner is not None and owner_is_gone(marker.owner)):
+    if marker.owner == GAVE_UP or (marker.owner is not None and owner_is_gone(marker.owner)):
         return
     if marker.owner is not None and owner_is_known(marker.owner):
         raise TargetBusyError(
             f"Another restore, of {marker.key or marker.savepoint[:12]}, is filling {target.uri}. "
             "Let it finish, or end that process; then run this again."
         )
-    if age < TTL:
+    if silence < SILENCE:
         raise TargetBusyError(
-            f"Another restore, of {marker.key or marker.savepoint[:12]}, began to fill "
-            f"{target.uri} {max(age, 0):.0f} s ago, somewhere else, and may be under way. Let it "
-            f"finish; if it was killed, run this again in {TTL - max(age, 0):.0f} s."
+            f"Another restore, of {marker.key or marker.savepoint[:12]}, is filling {target.uri} "
+            f"from somewhere else; its last sign of life is {max(silence, 0):.0f} s old. Let it "
+            f"finish; if it was killed, run this again in {SILENCE - max(silence, 0):.0f} s."
         )
 
 
@@ -105,69 +118,3 @@ def _check_untouched(
             f"({len(changed)} files, such as {changed[0]}): a query has run there. Restore into a "
             "new place, or remove this one if nothing in it is needed."
         )
-
-
-@contextlib.contextmanager
-def claimed(target: Store, found: Found, marker: Marker) -> Iterator[tuple[Marker, str]]:
-    """Fill the target, and say so; and say it if we give up, so that the next one need not wait."""
-    claim = _claim(target, found, marker)
-    try:
-        if found.marker is not None and not found.marker.complete:
-            _discard(target, set(marker.paths) | set(found.marker.paths))
-        yield claim
-    except BaseException:
-        given_up = canonical(marker.model_copy(update={"owner": _GAVE_UP}))
-        with contextlib.suppress(StorageError):
-            target.replace(MARKER, given_up, stamp=claim[1])
-        raise
-
-
-def _discard(target: Store, paths: Container[str]) -> None:
-    """Remove what a killed restore left of files that it was writing; others' uploads stay."""
-    for entry in target.abandoned():
-        if entry.path in paths or entry.path.startswith(f"{TEMPORARY}/"):
-            target.discard(entry)
-
-
-def _claim(target: Store, found: Found, marker: Marker) -> tuple[Marker, str]:
-    """Say that filling begins; of two restores into one target the slower one fails."""
-    data = canonical(marker)
-    try:
-        if found.stamp is None:
-            target.create(MARKER, data)
-        else:
-            target.replace(MARKER, data, stamp=found.stamp)
-    except (AlreadyExistsError, ChangedError) as error:
-        raise TargetBusyError(
-            f"Another restore into {target.uri} began at the same time. Let it finish first."
-        ) from error
-    return marker, target.stat(MARKER).stamp
-
-
-def complete(target: Store, claim: tuple[Marker, str], pieces: Mapping[str, Piece]) -> None:
-    """Check that exactly the pieces are there, and write that down."""
-    marker, stamp = claim
-    live = {entry.path: entry for entry in target.list() if entry.path != MARKER}
-    strange = sorted(
-        path
-        for path in set(live) ^ set(pieces)
-        or {path for path in live if live[path].size != pieces[path].size}
-    )
-    if strange:
-        raise TargetChangedError(
-            f"Somebody else wrote to {target.uri} during the restore ({strange[0]}). Stop whatever "
-            "runs there, remove what it wrote, and restore again."
-        )
-    notes = {
-        path: FileNote(size=entry.size, stamp=entry.stamp, digest=pieces[path].digest)
-        for path, entry in live.items()
-    }
-    done = marker.model_copy(
-        update={"state": "complete", "owner": None, "files": notes, "paths": []}
-    )
-    try:
-        target.replace(MARKER, canonical(done), stamp=stamp)
-    except ChangedError as error:
-        raise TargetBusyError(
-            f"Another restore into {target.uri} has taken over. Let it finish."
-        ) from error

@@ -106,6 +106,27 @@ class Root:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
 
+    @contextlib.contextmanager
+    def drafting(self, path: str) -> Iterator[int]:
+        """A fresh file in its final place; what is half written when we die stays there.
+
+        Whatever had the name is unlinked, never written to: it may have other names.
+        """
+        target = self.locate(path)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            descriptor = os.open(target, flags, 0o644)
+        except FileExistsError:
+            os.unlink(target)
+            descriptor = os.open(target, flags, 0o644)
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            descriptor = os.open(target, flags, 0o644)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
     def move(self, temporary: str, path: str) -> None:
         """Put a finished file in its place, over whatever is there."""
         target = self.locate(path)

@@ -1,26 +1,62 @@
-"""Reading an S3 object as a stream that survives a broken connection.
+"""Reading S3 objects: as a stream that survives a broken connection, or a few bytes of them.
 
 boto3 repeats a request that fails, but not the reading of an answer that breaks off. This stream
 asks for the rest, of the very same version (`If-Match`), a bounded number of times.
 """
 
+import contextlib
 import io
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, BinaryIO
 
-from botocore.exceptions import HTTPClientError, IncompleteReadError, ResponseStreamingError
+from botocore.exceptions import (
+    ClientError,
+    HTTPClientError,
+    IncompleteReadError,
+    ResponseStreamingError,
+)
 from botocore.response import StreamingBody
 from urllib3.exceptions import HTTPError
 
-from sparkpoint.storage._s3errors import explained
+from sparkpoint.storage._s3errors import code_of, explained
+from sparkpoint.storage._s3listing import entry_of
 from sparkpoint.storage.interface import Entry
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-__all__ = ["ResumingStream"]
+__all__ = ["ResumingStream", "get_range", "open_object"]
 
+_BUFFER = 1024 * 1024
 _ATTEMPTS = 4
 _BROKEN = (HTTPClientError, HTTPError, IncompleteReadError, ResponseStreamingError, OSError)
+
+
+@contextlib.contextmanager
+def open_object(
+    client: "S3Client", bucket: str, key: str, *, path: str
+) -> Iterator[tuple[BinaryIO, Entry]]:
+    """A stream and the entry, called `path`, of exactly the version that it reads."""
+    with explained(f"s3://{bucket}", key):
+        answer = client.get_object(Bucket=bucket, Key=key)
+    entry = entry_of(path, answer)
+    raw = ResumingStream(client, bucket=bucket, key=key, entry=entry, body=answer["Body"])
+    with io.BufferedReader(raw, buffer_size=_BUFFER) as stream:
+        yield stream, entry
+
+
+def get_range(client: "S3Client", bucket: str, key: str, *, offset: int, length: int) -> bytes:
+    """A few bytes from the middle; none if the object ends before."""
+    try:
+        answer = client.get_object(
+            Bucket=bucket, Key=key, Range=f"bytes={offset}-{offset + length - 1}"
+        )
+    except ClientError as error:
+        if code_of(error) in ("InvalidRange", "416", "RequestedRangeNotSatisfiable"):
+            return b""
+        raise
+    with contextlib.closing(answer["Body"]) as body:
+        return body.read()
 
 
 class ResumingStream(io.RawIOBase):
@@ -52,6 +88,14 @@ class ResumingStream(io.RawIOBase):
         view[: len(data)] = data
         self._position += len(data)
         return len(data)
+
+    def readall(self) -> bytes:
+        """The rest, in as few pieces as the answers come: Python's own would ask for 8 KiB each."""
+        pieces = []
+        while left := self._entry.size - self._position:
+            pieces.append(self._read(left))
+            self._position += len(pieces[-1])
+        return b"".join(pieces)
 
     def _read(self, wanted: int) -> bytes:
         with explained(f"s3://{self._bucket}", self._key):

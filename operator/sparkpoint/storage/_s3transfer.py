@@ -1,48 +1,33 @@
-"""How bytes travel to, from and within an S3 server; the sizes that decide which way."""
+"""How bytes travel to an S3 server; the sizes that decide which way."""
 
+import base64
 import contextlib
 import hashlib
+import io
 import tempfile
-import uuid
-from collections.abc import Iterable, Iterator, Mapping
-from typing import IO, TYPE_CHECKING, Any, TypedDict
+from collections.abc import Iterable, Iterator
+from typing import IO, TYPE_CHECKING, TypedDict
 
 from boto3.s3.transfer import TransferConfig
 from botocore.exceptions import ClientError
 
+from sparkpoint.storage._files import chunks_of
 from sparkpoint.storage._s3errors import code_of
-from sparkpoint.storage.interface import Entry
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-__all__ = [
-    "BUFFER",
-    "MULTIPART",
-    "SINGLE",
-    "Condition",
-    "RangeError",
-    "copy_on_server",
-    "entry_of",
-    "get_range",
-    "spooled",
-    "touch",
-    "unfinished_uploads",
-]
+__all__ = ["Condition", "hash_stream", "put_if", "spooled", "upload"]
 
-BUFFER = 1024 * 1024
-SINGLE = 32 * 1024 * 1024
+_SINGLE = 32 * 1024 * 1024
 """Up to here one request carries the object, with its SHA-256 for the server to check."""
-MULTIPART = TransferConfig(
-    multipart_threshold=SINGLE, multipart_chunksize=16 * 1024 * 1024, max_concurrency=4
-)
-_SERVER_COPY = 1024 * 1024 * 1024
-"""Above this (S3 itself allows five times as much) the server copies in parts."""
-_COPY_IN_PARTS = TransferConfig(
-    multipart_threshold=_SERVER_COPY, multipart_chunksize=256 * 1024 * 1024, max_concurrency=4
+_IN_PARTS = TransferConfig(
+    multipart_threshold=_SINGLE, multipart_chunksize=16 * 1024 * 1024, max_concurrency=4
 )
 _IN_MEMORY = 8 * 1024 * 1024
 """What a spool holds before it goes to disk; times the number of threads it must fit in memory."""
+_CONFLICTS = 4
+"""How often a write is sent again after 409, which S3 answers while another write is under way."""
 
 
 class Condition(TypedDict, total=False):
@@ -52,34 +37,39 @@ class Condition(TypedDict, total=False):
     IfNoneMatch: str
 
 
-class RangeError(Exception):
-    """The range starts at or after the end."""
+def put_if(client: "S3Client", bucket: str, key: str, *, data: bytes, condition: Condition) -> None:
+    """Write if the condition holds; ClientError if not."""
+    for left in reversed(range(_CONFLICTS)):
+        try:
+            client.put_object(Bucket=bucket, Key=key, Body=data, **condition)
+        except ClientError as error:
+            if code_of(error) != "ConditionalRequestConflict" or left == 0:
+                raise
+        else:
+            return
 
 
-def entry_of(path: str, answer: Mapping[str, Any]) -> Entry:
-    """The entry that a HEAD or GET describes."""
-    modified = answer["LastModified"].timestamp()
-    return Entry(path, int(answer["ContentLength"]), answer["ETag"].strip('"'), modified)
-
-
-def get_range(client: "S3Client", bucket: str, key: str, *, span: tuple[int, int]) -> bytes:
-    """A few bytes from the middle; RangeError if there are none."""
-    start, length = span
-    try:
-        answer = client.get_object(
-            Bucket=bucket, Key=key, Range=f"bytes={start}-{start + length - 1}"
-        )
-    except ClientError as error:
-        if code_of(error) in ("InvalidRange", "416", "RequestedRangeNotSatisfiable"):
-            raise RangeError from error
-        raise
-    with contextlib.closing(answer["Body"]) as body:
-        return body.read()
+def upload(
+    client: "S3Client", bucket: str, key: str, *, stream: IO[bytes], digest: str, size: int
+) -> None:
+    """Write over whatever is there, in parts if it is much."""
+    if size > _SINGLE:
+        client.upload_fileobj(stream, bucket, key, Config=_IN_PARTS)
+        return
+    checksum = base64.b64encode(bytes.fromhex(digest)).decode()
+    client.put_object(
+        Bucket=bucket, Key=key, Body=stream, ContentLength=size, ChecksumSHA256=checksum
+    )
 
 
 @contextlib.contextmanager
 def spooled(chunks: Iterable[bytes]) -> Iterator[tuple[IO[bytes], str, int]]:
     """A stream collected in memory, or on disk if it is long; with its digest and length."""
+    if isinstance(chunks, list | tuple):
+        # It is in memory already, and one piece is not even copied.
+        data = b"".join(chunks)
+        yield io.BytesIO(data), hashlib.sha256(data).hexdigest(), len(data)
+        return
     digest, size = hashlib.sha256(), 0
     with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as spool:
         for chunk in chunks:
@@ -90,40 +80,10 @@ def spooled(chunks: Iterable[bytes]) -> Iterator[tuple[IO[bytes], str, int]]:
         yield spool, digest.hexdigest(), size
 
 
-def copy_on_server(
-    client: "S3Client",
-    *,
-    source: tuple[str, str],
-    target: tuple[str, str],
-    size: int,
-    stamp: str | None,
-) -> None:
-    """Let the server copy; only if the source still has this ETag, where one is given."""
-    origin: Any = {"Bucket": source[0], "Key": source[1]}
-    condition = {"CopySourceIfMatch": f'"{stamp}"'} if stamp else {}
-    if size > _SERVER_COPY:
-        client.copy(origin, target[0], target[1], ExtraArgs=condition, Config=_COPY_IN_PARTS)
-        return
-    client.copy_object(Bucket=target[0], Key=target[1], CopySource=origin, **condition)  # type: ignore[arg-type]
-
-
-def touch(client: "S3Client", bucket: str, key: str) -> None:
-    """Give an object a new modification time without sending it again.
-
-    S3 copies an object onto itself only if something about it changes: here a piece of metadata.
-    """
-    client.copy_object(
-        Bucket=bucket,
-        Key=key,
-        CopySource={"Bucket": bucket, "Key": key},
-        Metadata={"touched": uuid.uuid4().hex},
-        MetadataDirective="REPLACE",
-    )
-
-
-def unfinished_uploads(client: "S3Client", bucket: str, prefix: str) -> Iterator[Entry]:
-    """Uploads in parts that nobody ended; the path is the whole key, the stamp the upload's id."""
-    pages = client.get_paginator("list_multipart_uploads")
-    for page in pages.paginate(Bucket=bucket, Prefix=prefix):
-        for each in page.get("Uploads", []):
-            yield Entry(each["Key"], 0, each["UploadId"], each["Initiated"].timestamp())
+def hash_stream(stream: IO[bytes]) -> tuple[str, int]:
+    """The SHA-256 of the rest of a stream, and its length."""
+    digest, size = hashlib.sha256(), 0
+    for chunk in chunks_of(stream):
+        digest.update(chunk)
+        size += len(chunk)
+    return digest.hexdigest(), size

@@ -202,15 +202,24 @@ class DirectoryStore:
         except NotFoundError:
             return None
 
-    def put(self, path: str, chunks: Iterable[bytes]) -> int:
-        """Write beside, then rename."""
-        with explained(self.uri, path), self._root.temporary() as (temporary, descriptor):
+    def put(self, path: str, chunks: Iterable[bytes], *, draft: bool = False) -> int:
+        """Write beside, then rename; a draft in its place."""
+        with explained(self.uri, path), self._writing(path, draft=draft) as descriptor:
             size = 0
             for chunk in chunks:
                 write_all(descriptor, chunk)
                 size += len(chunk)
-            self._root.move(temporary, path)
             return size
+
+    @contextlib.contextmanager
+    def _writing(self, path: str, *, draft: bool) -> Iterator[int]:
+        if draft:
+            with self._root.drafting(path) as descriptor:
+                yield descriptor
+            return
+        with self._root.temporary() as (temporary, descriptor):
+            yield descriptor
+            self._root.move(temporary, path)
 
     def take(self, source: Store, path: str, *, name: Callable[[str], str | None]) -> Taken:
         """Copy beside while hashing, then rename to the name that the digest gives."""
@@ -223,9 +232,18 @@ class DirectoryStore:
                 self._root.move(temporary, wanted)
             return Taken(digest, size, stamp, wanted, existed)
 
-    def copy(self, path: str, source: Store, source_path: str, *, digest: str, size: int) -> None:
-        """Copy beside, check, rename."""
-        with explained(self.uri, path), self._root.temporary() as (temporary, descriptor):
+    def copy(
+        self,
+        path: str,
+        source: Store,
+        source_path: str,
+        *,
+        digest: str,
+        size: int,
+        draft: bool = False,
+    ) -> None:
+        """Copy beside, check, rename; a draft in its place."""
+        with explained(self.uri, path), self._writing(path, draft=draft) as descriptor:
             found: str | None
             if isinstance(source, DirectoryStore):
                 with source._root.reading(source_path) as origin:
@@ -236,7 +254,6 @@ class DirectoryStore:
                 raise ChangedError(
                     f"{source.uri}/{source_path} is damaged: its SHA-256 is {found}, not {digest}."
                 )
-            self._root.move(temporary, path)
 
     def touch(self, path: str) -> bool:
         """Refresh the modification time."""

@@ -116,8 +116,12 @@ class Store(Protocol):
         """Write over the version that has this stamp, durably, else ChangedError."""
         ...
 
-    def put(self, path: str, chunks: Iterable[bytes]) -> int:
-        """Write a file from a stream, atomically, over whatever is there; the number of bytes."""
+    def put(self, path: str, chunks: Iterable[bytes], *, draft: bool = False) -> int:
+        """Write a file from a stream, atomically, over whatever is there; the number of bytes.
+
+        A draft need not be atomic, which is faster: for a place where everything counts as
+        unfinished until a note that is written last.
+        """
         ...
 
     def take(self, source: "Store", path: str, *, name: Callable[[str], str | None]) -> Taken:
@@ -129,8 +133,17 @@ class Store(Protocol):
         """
         ...
 
-    def copy(self, path: str, source: "Store", source_path: str, *, digest: str, size: int) -> None:
-        """Put another store's file here, over whatever is there.
+    def copy(
+        self,
+        path: str,
+        source: "Store",
+        source_path: str,
+        *,
+        digest: str,
+        size: int,
+        draft: bool = False,
+    ) -> None:
+        """Put another store's file here, over whatever is there; `draft` as for `put`.
 
         ChangedError if the bytes that came through do not have this digest; where the server
         copies or the file system shares blocks, none come through and the source is trusted.

@@ -4,15 +4,23 @@ import contextlib
 import hashlib
 import json
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from sparkpoint.savepoint import CaptureRequest, Repository, Savepoint, filling, materialize
-from sparkpoint.savepoint.errors import TargetBusyError, TargetChangedError
-from sparkpoint.savepoint.leases import TTL
-from sparkpoint.savepoint.marker import MARKER
+from sparkpoint.savepoint import (
+    CaptureRequest,
+    Repository,
+    Savepoint,
+    claim,
+    filling,
+    materialize,
+)
+from sparkpoint.savepoint.claim import SILENCE
+from sparkpoint.savepoint.errors import LeaseLostError, TargetBusyError, TargetChangedError
+from sparkpoint.savepoint.marker import MARKER, SIGN_OF_LIFE
 from sparkpoint.storage import DirectoryStore
 from sparkpoint.storage.s3 import S3Store
 from tests.unit.savepoint.synthetic import SyntheticQuery
@@ -37,7 +45,7 @@ def two(repository: Repository, tmp_path: Path) -> Savepoint:
 def failing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A restore in here is interrupted before its first file."""
 
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -62,11 +70,11 @@ def test_a_target_is_filled_by_one_restore_at_a_time(
     target = DirectoryStore(tmp_path / "target")
     refused: list[TargetBusyError] = []
 
-    def disturbed(*args: object) -> None:
+    def disturbed(*args: object, **named: object) -> None:
         with pytest.raises(TargetBusyError, match="Let it finish") as caught:
             repository.materialize(two, target)
         refused.append(caught.value)
-        filling.fill(*args)  # type: ignore[arg-type]
+        filling.fill(*args, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(materialize, "fill", disturbed)
     repository.materialize(one, target)
@@ -108,10 +116,46 @@ def test_a_restore_of_which_nothing_is_known_is_taken_over_only_when_it_is_old(
 
     with pytest.raises(TargetBusyError, match=r"run this again in \d+ s"):
         repository.materialize(one, DirectoryStore(root))
-    then = (root / MARKER).stat().st_mtime - TTL - 10
+    then = (root / MARKER).stat().st_mtime - SILENCE - 10
     os.utime(root / MARKER, (then, then))
+    (root / SIGN_OF_LIFE).touch()
+    with pytest.raises(TargetBusyError, match=r"last sign of life is \d s old"):
+        repository.materialize(one, DirectoryStore(root))
+    os.utime(root / SIGN_OF_LIFE, (then, then))
 
     assert repository.materialize(one, DirectoryStore(root)).files == one.manifest.files.count
+
+
+def test_a_restore_that_takes_long_gives_signs_of_life(
+    repository: Repository, one: Savepoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sign = tmp_path / "target" / SIGN_OF_LIFE
+
+    def slow(*args: object, **named: object) -> None:
+        deadline = time.monotonic() + 30
+        while not sign.exists():
+            assert time.monotonic() < deadline, "no sign of life in 30 s"
+            time.sleep(0.01)
+        filling.fill(*args, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(claim, "_PERIOD", 0.05)
+    monkeypatch.setattr(materialize, "fill", slow)
+    result = repository.materialize(one, DirectoryStore(tmp_path / "target"))
+
+    assert result.files == one.manifest.files.count
+    assert not sign.exists()
+
+
+def test_a_restore_that_was_held_up_writes_nothing_more(
+    repository: Repository, one: Savepoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = DirectoryStore(tmp_path / "target")
+    monkeypatch.setattr(claim, "SILENCE", 0.0)
+
+    with pytest.raises(LeaseLostError, match="another one may have taken over"):
+        repository.materialize(one, target)
+
+    assert [entry.path for entry in target.list()] == [MARKER]
 
 
 def test_a_half_filled_target_in_which_a_query_has_run_is_not_cleared(

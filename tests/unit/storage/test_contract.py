@@ -115,6 +115,13 @@ def test_put_writes_over_what_is_there_and_counts_bytes(store: Store) -> None:
     assert store.read("a") == b"x"
 
 
+def test_a_draft_takes_the_place_of_what_is_there(store: Store) -> None:
+    for content in (b"older and longer", b"new"):
+        assert store.put("a/b", [content], draft=True) == len(content)
+        assert store.read("a/b") == content
+    assert [entry.path for entry in store.list()] == ["a/b"]
+
+
 def test_a_put_whose_stream_breaks_leaves_the_old_content(store: Store) -> None:
     store.put("a", [b"old"])
 

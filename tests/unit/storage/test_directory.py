@@ -35,6 +35,7 @@ def test_a_link_that_leads_out_is_refused_everywhere(store: DirectoryStore, tmp_
         lambda: store.stat("file"),
         lambda: list(store.list()),
         lambda: store.put("folder/new", [b"x"]),
+        lambda: store.put("folder/new", [b"x"], draft=True),
         lambda: store.create("folder/new", b"x"),
         lambda: store.child("folder"),
     ):
@@ -118,6 +119,22 @@ def test_a_copy_that_is_not_what_was_asked_for_is_refused(
     with pytest.raises(ChangedError, match="is damaged"):
         store.copy("b", source, "a", digest="0" * 64, size=7)
     assert list(store.list()) == []
+
+
+def test_a_draft_leaves_other_names_of_the_old_file_alone(
+    store: DirectoryStore, tmp_path: Path
+) -> None:
+    store.put("linked", [b"old"])
+    (tmp_path / "backup").hardlink_to(Path(store.uri, "linked"))
+    (tmp_path / "outside").write_bytes(b"untouched")
+    Path(store.uri, "symbolic").symlink_to(tmp_path / "outside")
+
+    for name in ("linked", "symbolic"):
+        store.put(name, [b"new"], draft=True)
+
+        assert store.read(name) == b"new"
+    assert (tmp_path / "backup").read_bytes() == b"old"
+    assert (tmp_path / "outside").read_bytes() == b"untouched"
 
 
 def test_file_systems_without_links_get_an_exclusive_rename(
