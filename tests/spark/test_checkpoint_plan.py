@@ -174,6 +174,19 @@ def test_files_of_a_plan_are_complete_and_none_of_its_state_can_be_spared(
         assert missing_files(rest, StoreReader(store), batch=plan.batch), spared
 
 
+@pytest.mark.parametrize(("name", "warned"), [("aggregation", True), ("stateless", False)])
+def test_lost_state_is_told_by_a_batch_without_input_and_no_stateless_query_is_suspected(
+    spark: SparkSession, tmp_path: Path, name: str, warned: bool
+) -> None:
+    job = Job(spark, tmp_path, name, "hdfs")
+    job.run(_FIRST)
+    shutil.rmtree(job.checkpoint / "state", ignore_errors=True)
+
+    warnings = job.plan().warnings
+
+    assert [("it seems to be lost" in text) for text in warnings] == [True] * warned
+
+
 def test_live_query_is_planned_and_copied_while_it_purges(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -121,7 +121,7 @@ def reuse_chain(
     ):
         return None
     changes = [(v, file_name(v, change, ids)) for v in range(start + 1, version + 1)]
-    present = tuple((v, n) for v, n in changes if n is not None and _is_there(store, n))
+    present = tuple((v, n) for v, n in changes if n is not None and _is_there(store, n, ids))
     if len(present) < len(changes):
         return None
     return Chain(start, base_name, present, reused=True)
@@ -133,10 +133,11 @@ def _base_agrees(store: StoreFiles, base: str) -> bool:
     return all(n not in store.live or store.live[n].size == store.held[n] for n in names)
 
 
-def _is_there(store: StoreFiles, name: str) -> bool:
+def _is_there(store: StoreFiles, name: str, ids: Mapping[int, str] | None) -> bool:
     live, held = store.live.get(name), store.held.get(name)
-    if live is not None and held is not None:
-        # The same name with another size: the directory was rewound, nothing can be shared.
+    if ids is None and live is not None and held is not None:
+        # The same name with another size: the directory was rewound, nothing can be shared. A
+        # unique id is never used again, and only our own rewriting of a lineage changes its size.
         return live.size == held
     return live is not None or held is not None
 

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from enum import Enum
 
 __all__ = [
+    "CODEC",
+    "DECODABLE",
     "HDFS_PROVIDER",
     "ROCKSDB_PROVIDER",
     "Kind",
     "VersionedName",
     "batch_number",
+    "codec_name",
     "is_plain_name",
     "is_unique_id",
     "is_visible",
@@ -25,6 +28,10 @@ _STATE_PACKAGE = "org.apache.spark.sql.execution.streaming.state."
 HDFS_PROVIDER = _STATE_PACKAGE + "HDFSBackedStateStoreProvider"
 ROCKSDB_PROVIDER = _STATE_PACKAGE + "RocksDBStateStoreProvider"
 _PROVIDERS = {HDFS_PROVIDER: "hdfs", ROCKSDB_PROVIDER: "rocksdb"}
+CODEC = "spark.sql.streaming.stateStore.compression.codec"
+DECODABLE = "lz4"
+"""The codec whose changelogs can be looked into."""
+_CODECS = (DECODABLE, "lzf", "snappy", "zstd")
 
 # Eighteen digits always fit Spark's Long; leading zeros are never written.
 _NUMBER = r"(?:0|[1-9][0-9]{0,17})"
@@ -91,3 +98,9 @@ def versioned_name(name: str) -> VersionedName | None:
 def provider_name(class_name: str) -> str | None:
     """`hdfs` or `rocksdb`; None for a provider that is not Spark's own."""
     return _PROVIDERS.get(class_name)
+
+
+def codec_name(text: str) -> str | None:
+    """The short name of a compression codec, also out of its class; None for an unknown one."""
+    short = text.rpartition(".")[2].removesuffix("CompressionCodec").lower()
+    return short if short in _CODECS else None

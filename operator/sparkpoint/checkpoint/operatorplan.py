@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sparkpoint.checkpoint.ancestry import StoreTask
 from sparkpoint.checkpoint.errors import DamagedError, UnknownFormatError
 from sparkpoint.checkpoint.layout import OperatorFiles, StoreFiles, store_folder
 from sparkpoint.checkpoint.logs import parse_commit
@@ -14,7 +15,13 @@ from sparkpoint.checkpoint.model import (
     Role,
     StateStore,
 )
-from sparkpoint.checkpoint.names import batch_number, provider_name
+from sparkpoint.checkpoint.names import (
+    CODEC,
+    DECODABLE,
+    batch_number,
+    codec_name,
+    provider_name,
+)
 from sparkpoint.checkpoint.operators import (
     OperatorMetadata,
     key_fields,
@@ -22,15 +29,13 @@ from sparkpoint.checkpoint.operators import (
     schema_tail,
 )
 from sparkpoint.checkpoint.reader import BatchReader
-from sparkpoint.checkpoint.stateplan import PlannedStore, StoreTask, plan_stores
+from sparkpoint.checkpoint.stateplan import PlannedStore, plan_stores
 from sparkpoint.storage.interface import Entry
 
 __all__ = ["PlannedOperator", "plan_operator"]
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-_CODEC = "spark.sql.streaming.stateStore.compression.codec"
 _PARTITIONS = "spark.sql.shuffle.partitions"
-_CODECS = ("lz4", "lzf", "snappy", "zstd")
 _MAX_PARTITIONS = 1_000_000
 
 
@@ -53,6 +58,7 @@ def plan_operator(
     *,
     max_chain: int,
     listed: Mapping[str, Entry],
+    as_stored: bool = False,
 ) -> PlannedOperator:
     """Plan one operator; what is missing is collected, what is unknown or damaged is raised."""
     provider, codec = _provider(offsets), _codec(offsets)
@@ -72,6 +78,7 @@ def plan_operator(
         older=older,
         max_chain=max_chain,
         families_since=_families_since(files, offsets.batch, metadata),
+        as_stored=as_stored,
     )
     schemas = [e for e in files.schemas if _schema_batch(e.path) <= offsets.batch]
     own = [*([metadata_file] if metadata_file else []), *schemas, *files.partition_schemas]
@@ -112,14 +119,13 @@ def _provider(offsets: OffsetEntry) -> str:
 
 
 def _codec(offsets: OffsetEntry) -> str:
-    codec = offsets.conf.get(_CODEC, "lz4")
-    # The codec may also be recorded by its class name.
-    short = codec.rpartition(".")[2].removesuffix("CompressionCodec").lower()
-    if short not in _CODECS:
+    text = offsets.conf.get(CODEC, DECODABLE)
+    codec = codec_name(text)
+    if codec is None:
         raise UnknownFormatError(
-            f"the state is compressed with {codec}; known are {', '.join(_CODECS)}."
+            f"the state is compressed with {text}; known are lz4, lzf, snappy and zstd."
         )
-    return short
+    return codec
 
 
 def _metadata(
@@ -201,7 +207,7 @@ def _older_commits(
     commit: CommitEntry, codec: str, listed: Mapping[str, Entry], reader: BatchReader
 ) -> dict[int, CommitEntry]:
     """The commit log back from this batch: it replaces changelog heads that we cannot decode."""
-    if not commit.state_ids or codec == "lz4":
+    if not commit.state_ids or codec == DECODABLE:
         return {}
     paths = [p for p in listed if p.startswith("commits/")]
     numbers = {p: n for p in paths if (n := batch_number(p[8:])) is not None and n < commit.batch}

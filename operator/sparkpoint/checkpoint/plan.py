@@ -5,6 +5,7 @@ Verifying a savepoint runs the same code over the manifest's files. Nothing is c
 """
 
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
 from sparkpoint.checkpoint.errors import IncompleteError, NotACheckpointError, NothingCommittedError
 from sparkpoint.checkpoint.layout import OperatorFiles, group_state, stateful_operators
@@ -70,8 +71,12 @@ def plan_files(
     batch: int | None = None,
     held: Mapping[str, int] | None = None,
     max_chain: int = DEFAULT_MAX_CHAIN,
+    as_stored: bool = False,
 ) -> BatchPlan:
-    """Plan a batch out of a listing; IncompleteError names every file found missing."""
+    """Plan a batch out of a listing; IncompleteError names every file found missing.
+
+    `as_stored`: the files are those of a savepoint. What a restore repairs is then no fault.
+    """
     number = _choose(files, batch)
     reading = BatchReader(reader, batch=number)
     query_id = parse_query_id(reading.read("metadata"))
@@ -80,7 +85,15 @@ def plan_files(
     pending = _pending(files, reading, number)
     sources = source_files(files, offsets, pending)
     operators = [
-        plan_operator(operator, offsets, commit, reading, max_chain=max_chain, listed=files)
+        plan_operator(
+            operator,
+            offsets,
+            commit,
+            reading,
+            max_chain=max_chain,
+            listed=files,
+            as_stored=as_stored,
+        )
         for operator in _operators(files, held or {}, commit)
     ]
     logs, missing = _log_files(files, number, stateful=bool(operators), pending=pending)
@@ -102,7 +115,10 @@ def plan_files(
             *(file for op in operators for file in op.files),
             *_planned(files, ["metadata"], Role.METADATA),
         ),
-        warnings=tuple(w for op in operators for w in op.warnings),
+        warnings=(
+            *(warning for op in operators for warning in op.warnings),
+            *([] if operators else _lost_state(files, reading, offsets, commit, pending)),
+        ),
         rewrites=sources.rewrites,
     )
 
@@ -168,6 +184,36 @@ def _is_permanent(path: str) -> bool:
     are left.
     """
     return path.startswith("state/") and path.endswith(("/_metadata/metadata", "/_metadata/schema"))
+
+
+def _lost_state(
+    files: Mapping[str, Entry],
+    reader: BatchReader,
+    offsets: OffsetEntry,
+    commit: CommitEntry,
+    pending: OffsetEntry | None,
+) -> list[str]:
+    """A warning if a query without state has run a batch without new input.
+
+    Spark does that only to let state time out. It is the one trace that a lost `state/` leaves in
+    the logs of format 1, so its absence proves nothing. Format 2 tells by the commit itself, and
+    real-time mode, which ends batches by the clock, writes no format 1.
+    """
+    if commit.version != 1:
+        return []
+    earlier = max((n for n in batch_numbers(files, "offsets") if n < offsets.batch), default=None)
+    known = [offsets] if pending is None else [offsets, pending]
+    if earlier is not None:
+        known.insert(0, parse_offsets(reader.read(f"offsets/{earlier}"), earlier))
+    for before, after in pairwise(known):
+        read = any(offset is not None for _, offset in after.sources)
+        if read and before.sources == after.sources:
+            return [
+                f"batch {after.batch} has no new input, which only happens in queries with state, "
+                "but there is no state/: it seems to be lost. Restoring this would start from "
+                "empty state; look for an older savepoint or a copy."
+            ]
+    return []
 
 
 def _pending(files: Mapping[str, Entry], reader: BatchReader, batch: int) -> OffsetEntry | None:

@@ -1,10 +1,15 @@
-"""Which savepoints there are: listing, finding by name or id, tags. Reads small manifests only."""
+"""Which savepoints there are: listing, finding by name, id or tag. Reads small manifests only.
+
+There is one order of age, `Savepoint.order`, and one rule for what a savepoint goes by, `choose`.
+"""
 
 import contextlib
+import difflib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from sparkpoint.savepoint.errors import (
     AmbiguousError,
@@ -12,7 +17,13 @@ from sparkpoint.savepoint.errors import (
     NewerFormatError,
     NoSuchSavepointError,
 )
-from sparkpoint.savepoint.manifest import MANIFEST_LIMIT, Manifest, identity_of, parse_manifest
+from sparkpoint.savepoint.manifest import (
+    MANIFEST_LIMIT,
+    Manifest,
+    identity_of,
+    moment,
+    parse_manifest,
+)
 from sparkpoint.savepoint.names import (
     SAVEPOINTS,
     TAGS,
@@ -26,19 +37,24 @@ from sparkpoint.storage import Entry, Store
 from sparkpoint.storage.errors import AlreadyExistsError, NotFoundError, TooLargeError
 
 __all__ = [
+    "AmbiguousReferenceError",
     "Catalogue",
     "Savepoint",
     "Unreadable",
+    "choose",
     "find",
+    "find_unreadable",
     "newest",
     "published_since",
     "read_all",
     "read_savepoint",
     "read_table",
+    "read_with_entry",
 ]
 
 _TABLE_LIMIT = 1024 * 1024 * 1024
-_SHORTEST_ID = 6
+_SHORTEST_ID = 4
+_HEX = frozenset("0123456789abcdef")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +72,20 @@ class Savepoint:
     def key(self) -> str:
         """`namespace/job/name`."""
         return f"{self.manifest.namespace}/{self.manifest.job}/{self.manifest.name}"
+
+    @property
+    def taken(self) -> datetime:
+        """When it was captured, but no later than it was published.
+
+        A copy is as old as its original. A host whose clock is fast cannot make its savepoints
+        newer than the store saw them come.
+        """
+        return min(self.manifest.created, moment(self.published))
+
+    @property
+    def order(self) -> tuple[datetime, datetime, str]:
+        """Sorts from the oldest to the newest; the same everywhere."""
+        return self.taken, self.manifest.created, self.path
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +108,7 @@ def read_savepoint(store: Store, path: str) -> Savepoint:
     """The savepoint whose manifest is at this path."""
     where = f"{store.uri}/{path}"
     try:
-        data = store.read(path, limit=MANIFEST_LIMIT)
-        published = store.stat(path).modified
+        data, entry = read_with_entry(store, path, limit=MANIFEST_LIMIT)
     except NotFoundError as error:
         raise NoSuchSavepointError(f"There is no savepoint {where}.") from error
     except TooLargeError as error:
@@ -87,7 +116,15 @@ def read_savepoint(store: Store, path: str) -> Savepoint:
     manifest = parse_manifest(data, where)
     if manifest_path(manifest.namespace, manifest.job, manifest.name) != path:
         raise DamagedError(f"{where} belongs to another name: it was moved or copied by hand.")
-    return Savepoint(identity_of(data), path, published, manifest)
+    return Savepoint(identity_of(data), path, entry.modified, manifest)
+
+
+def read_with_entry(store: Store, path: str, *, limit: int) -> tuple[bytes, Entry]:
+    """A small file and its entry, with one request; errors as for `Store.read`."""
+    with store.open_stamped(path) as (stream, entry):
+        if entry.size > limit:
+            raise TooLargeError(f"{store.uri}/{path} has {entry.size} bytes, more than {limit}.")
+        return stream.read(), entry
 
 
 def reread(store: Store, savepoint: Savepoint) -> Savepoint:
@@ -116,11 +153,9 @@ def read_all(store: Store, *, namespace: str | None = None, job: str | None = No
         found = list(pool.map(lambda path: _try_read(store, path), paths))
     tags = read_tags(store)
     savepoints = [
-        Savepoint(each.id, each.path, each.published, each.manifest, tags.get(each.id, ()))
-        for each in found
-        if isinstance(each, Savepoint)
+        replace(each, tags=tags.get(each.id, ())) for each in found if isinstance(each, Savepoint)
     ]
-    savepoints.sort(key=lambda each: (each.manifest.created, each.published, each.path))
+    savepoints.sort(key=lambda each: each.order)
     return Catalogue(
         tuple(savepoints), tuple(each for each in found if isinstance(each, Unreadable))
     )
@@ -143,71 +178,99 @@ def _try_read(store: Store, path: str) -> Savepoint | Unreadable | None:
 
 
 def newest(store: Store, *, namespace: str, job: str) -> Savepoint | None:
-    """The savepoint of a job that was published last; reads one manifest, whatever the history."""
-    entries = list(store.list(_folder(namespace, job)))
-    for entry in sorted(entries, key=lambda each: (each.modified, each.path), reverse=True):
-        found = _try_read(store, entry.path)
-        if isinstance(found, Savepoint):
-            return found
-    return None
+    """The newest savepoint of a job; reads few manifests, whatever the history."""
+    return next(_newest_first(store, store.list(_folder(namespace, job))), None)
 
 
-def published_since(store: Store, moment: float) -> Iterator[Savepoint]:
+def published_since(store: Store, since: float) -> Iterator[Savepoint]:
     """Savepoints of all jobs from this time of the store's clock on, newest first."""
-    entries = [entry for entry in store.list(SAVEPOINTS) if entry.modified >= moment]
+    entries = (entry for entry in store.list(SAVEPOINTS) if entry.modified >= since)
+    return _newest_first(store, entries)
+
+
+def _newest_first(store: Store, entries: Iterable[Entry]) -> Iterator[Savepoint]:
+    """In the one order, and yet without reading all: none is newer than when it was published."""
+    read: list[Savepoint] = []
     for entry in sorted(entries, key=lambda each: (each.modified, each.path), reverse=True):
+        while read and read[-1].taken > moment(entry.modified):
+            yield read.pop()
         found = _try_read(store, entry.path)
         if isinstance(found, Savepoint):
-            yield found
+            read = sorted([*read, found], key=lambda each: each.order)
+    yield from reversed(read)
+
+
+class AmbiguousReferenceError(AmbiguousError):
+    """Several savepoints go by this; `candidates` are all of them."""
+
+    def __init__(self, reference: str, found: Iterable[Savepoint]) -> None:
+        each = sorted((savepoint.key, savepoint.id[:12]) for savepoint in found)
+        self.candidates = tuple(key for key, _ in each)
+        listed = "\n".join(f"  {key} ({identity})" for key, identity in each)
+        super().__init__(
+            f"{reference!r} could be any of these; give NAMESPACE/JOB/NAME or more of the id:"
+            f"\n{listed}"
+        )
 
 
 def find(
     store: Store, reference: str, *, namespace: str | None = None, job: str | None = None
 ) -> Savepoint:
-    """The savepoint with this name, `job/name`, `namespace/job/name`, id, or start of an id."""
+    """The one savepoint that goes by this; a full name reads one manifest."""
     parts = reference.split("/")
-    if len(parts) > 3 or not all(parts):
-        raise NoSuchSavepointError(f"{reference!r} is neither a name nor an id of a savepoint.")
-    wanted = [namespace, job, None][: 3 - len(parts)] + parts
-    found = [read_savepoint(store, path) for path in _matching(store, wanted)]
-    if not found and len(parts) == 1 and _may_be_id(reference):
-        catalogue = read_all(store, namespace=namespace, job=job)
-        found = [each for each in catalogue.savepoints if each.id.startswith(reference)]
-    return _only(found, reference, store)
+    if len(parts) == 3 and all(parts):
+        with contextlib.suppress(NoSuchSavepointError):
+            found = read_savepoint(store, manifest_path(*parts))
+            return replace(found, tags=read_tags(store).get(found.id, ()))
+    of_job = job if len(parts) == 1 else None
+    return choose(store, read_all(store, namespace=namespace, job=of_job), reference)
 
 
-def _matching(store: Store, wanted: list[str | None]) -> list[str]:
-    """Paths of manifests that go by these parts; only a part that is missing makes us search."""
-    namespace, job, name = wanted
-    if namespace is None or job is None or name is None:
-        return [entry.path for entry in store.list(SAVEPOINTS) if _fits(entry, wanted)]
-    try:
-        return [store.stat(manifest_path(namespace, job, name)).path]
-    except NotFoundError:
-        return []
+def choose(store: Store, catalogue: Catalogue, reference: str) -> Savepoint:
+    """The one among these that goes by a name, JOB/NAME, NAMESPACE/JOB/NAME, start of an id or tag.
 
-
-def _fits(entry: Entry, wanted: list[str | None]) -> bool:
-    parts = entry.path.removesuffix(".json").split("/")[1:]
-    return len(parts) == len(wanted) and all(
-        want is None or want == part for want, part in zip(wanted, parts, strict=True)
+    Never guesses among several: AmbiguousReferenceError lists them.
+    """
+    found = [each for each in catalogue.savepoints if _goes_by(each, reference)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise AmbiguousReferenceError(reference, found)
+    damaged = find_unreadable(catalogue, reference)
+    if damaged is not None:
+        return read_savepoint(store, damaged.path)  # raises what is wrong with it
+    raise NoSuchSavepointError(
+        f"No savepoint in {store.uri} goes by {reference!r}."
+        f"{_suggestion(catalogue, reference)} `sparkpoint savepoint list` shows what there is."
     )
 
 
-def _may_be_id(reference: str) -> bool:
-    return len(reference) >= _SHORTEST_ID and not set(reference) - set("0123456789abcdef")
+def _goes_by(savepoint: Savepoint, reference: str) -> bool:
+    names = (savepoint.manifest.name, savepoint.key, savepoint.key.split("/", 1)[1])
+    may_be_id = len(reference) >= _SHORTEST_ID and _HEX.issuperset(reference)
+    return (
+        reference in names
+        or reference in savepoint.tags
+        or (may_be_id and savepoint.id.startswith(reference))
+    )
 
 
-def _only(found: list[Savepoint], reference: str, store: Store) -> Savepoint:
-    if not found:
-        raise NoSuchSavepointError(
-            f"No savepoint in {store.uri} goes by {reference!r}. `sparkpoint savepoint list` shows "
-            "what there is."
-        )
-    if len(found) > 1:
-        keys = ", ".join(each.key for each in found[:5])
-        raise AmbiguousError(f"{reference!r} could be any of {keys}. Give namespace/job/name.")
-    return found[0]
+def _suggestion(catalogue: Catalogue, reference: str) -> str:
+    names = [each.manifest.name for each in catalogue.savepoints]
+    tags = [tag for each in catalogue.savepoints for tag in each.tags]
+    close = difflib.get_close_matches(reference.rsplit("/", 1)[-1], [*names, *tags], n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def find_unreadable(catalogue: Catalogue, reference: str) -> Unreadable | None:
+    """A damaged manifest of exactly this NAMESPACE/JOB/NAME, or the only one of this name."""
+    found = [
+        each
+        for each in catalogue.unreadable
+        if (key := each.path.removeprefix(f"{SAVEPOINTS}/").removesuffix(".json")) == reference
+        or key.rsplit("/", 1)[-1] == reference
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def read_table(store: Store, savepoint: Savepoint) -> Table:

@@ -22,6 +22,7 @@ from sparkpoint.savepoint.names import (
     TAGS,
     digest_of_path,
 )
+from sparkpoint.savepoint.uses import USES
 from sparkpoint.storage import Entry, Store
 from sparkpoint.storage.errors import AlreadyExistsError, ChangedError, NotFoundError
 
@@ -41,6 +42,7 @@ class CollectPlan:
     records: tuple[Entry, ...]
     """Of savepoints that were deleted longer ago than the grace period."""
     tags: tuple[Entry, ...]
+    """And notes on restores, of savepoints that do not exist."""
     leases: tuple[Entry, ...]
     temporaries: tuple[Entry, ...]
     kept_objects: int
@@ -153,7 +155,7 @@ def _plan(store: Store, *, now: float, grace: float) -> CollectPlan:
         records=tuple(entry for entry in records if entry not in young),
         tags=tuple(
             entry
-            for entry in store.list(TAGS)
+            for entry in (*store.list(TAGS), *store.list(USES))
             if entry.modified < cutoff and entry.path.split("/")[1] not in identities
         ),
         leases=tuple(

@@ -1,16 +1,21 @@
 """What a restored checkpoint consists of: the savepoint's files, some left out, some rewritten.
 
-Pure but for reading the few small files that change: the query's id in a fork, schema paths in
-operator metadata, source logs that must be cut at the batch.
+Pure but for reading the few files that change: the query's id in a fork, schema paths in operator
+metadata, source logs that must be cut at the batch, and the lineage in the last changelogs of state
+in format 2, if the savepoint starts from an older snapshot than they name.
 """
 
 import hashlib
 import uuid
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 
+from sparkpoint.checkpoint.lineage import lineages_to_restore, rewrite_lineage
 from sparkpoint.checkpoint.model import Role
+from sparkpoint.checkpoint.names import CODEC, DECODABLE, codec_name
 from sparkpoint.checkpoint.rewrite import (
     is_operator_metadata_v2,
     rewrite_operator,
@@ -26,6 +31,8 @@ from sparkpoint.storage.interface import check_path
 __all__ = ["Mode", "Piece", "new_query_ids", "pieces_of"]
 
 Read = Callable[[FileRecord], bytes]
+
+_READERS = 16
 
 
 class Mode(Enum):
@@ -47,7 +54,13 @@ class Piece:
     size: int
     digest: str
     record: FileRecord | None
-    data: bytes | None
+    make: Callable[[], bytes] | None
+    """Called when the bytes are needed, and no sooner: a thousand changelogs fill the memory."""
+
+    @property
+    def data(self) -> bytes | None:
+        """What was made for this target; None for stored content."""
+        return self.make() if self.make else None
 
 
 def new_query_ids(manifest: Manifest, mode: Mode) -> dict[str, str]:
@@ -76,15 +89,23 @@ def pieces_of(
             made["metadata"] = rewrite_query_id(
                 read(_required(records, "metadata")), query_ids[query.prefix]
             )
+        changelogs = _changelogs(query, records, start=start, read=read)
         dropped = {cut.path for cut in _cuts(query, mode)}
+        # Spark compares a changelog with its sidecar if there is one, and does without it else.
+        dropped |= {f"{path}.crc" for path in changelogs}
         for path, record in records.items():
             if _wanted(record, mode) and path not in made and path not in dropped:
                 full = start + path
                 pieces[full] = Piece(full, record.size, record.digest, record, None)
         for path, data in made.items():
             full = _checked(start + path)
-            pieces[full] = Piece(full, len(data), hashlib.sha256(data).hexdigest(), None, data)
+            pieces[full] = _piece(full, data, partial(bytes, data))
+        pieces |= {piece.path: piece for piece in changelogs.values()}
     return pieces
+
+
+def _piece(path: str, data: bytes, make: Callable[[], bytes]) -> Piece:
+    return Piece(path, len(data), hashlib.sha256(data).hexdigest(), None, make)
 
 
 def _below(root: str, prefix: str) -> str:
@@ -114,6 +135,28 @@ def _made(
         entries = split_compact(data, cut.path, last=cut.last, interval=cut.interval)
         made |= {f"sources/{cut.source}/{name}": content for name, content in entries.items()}
     return made
+
+
+def _changelogs(
+    query: QueryInfo, records: Mapping[str, FileRecord], *, start: str, read: Read
+) -> dict[str, Piece]:
+    """Changelogs that do not name the versions back to the savepoint's base, and now will."""
+    if codec_name(query.conf.get(CODEC, DECODABLE)) != DECODABLE:
+        return {}
+
+    def rewritten(path: str, lineage: Mapping[int, str]) -> Piece | None:
+        make = partial(_with_lineage, records[path], path, lineage, read)
+        piece = _piece(start + path, make(), make)
+        return None if piece.digest == records[path].digest else piece
+
+    wanted = lineages_to_restore({path: record.size for path, record in records.items()})
+    with ThreadPoolExecutor(_READERS, "lineage") as pool:
+        pieces = pool.map(rewritten, wanted.keys(), wanted.values())
+        return {p: piece for p, piece in zip(wanted, pieces, strict=True) if piece is not None}
+
+
+def _with_lineage(record: FileRecord, path: str, lineage: Mapping[int, str], read: Read) -> bytes:
+    return rewrite_lineage(read(record), path, lineage)
 
 
 def _required(records: Mapping[str, FileRecord], path: str) -> FileRecord:

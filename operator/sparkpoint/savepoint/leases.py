@@ -20,6 +20,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from sparkpoint.savepoint.catalogue import read_with_entry
 from sparkpoint.savepoint.errors import (
     DamagedError,
     LeaseLostError,
@@ -248,14 +249,12 @@ def read_leases(store: Store) -> list[ActiveLease]:
 
 def _read(store: Store, entry: Entry) -> ActiveLease | None:
     try:
-        data, stamp = store.read_stamped(entry.path, limit=_LIMIT)
-        modified = store.stat(entry.path).modified
+        data, present = read_with_entry(store, entry.path, limit=_LIMIT)
     except NotFoundError:
         return None  # released meanwhile
-    where = f"{store.uri}/{entry.path}"
-    document = parse_document(LeaseDocument, data, where)
-    started = document.started if document.started is not None else modified
-    return ActiveLease(entry.path, stamp, document, started, modified)
+    document = parse_document(LeaseDocument, data, f"{store.uri}/{entry.path}")
+    started = document.started if document.started is not None else present.modified
+    return ActiveLease(entry.path, present.stamp, document, started, present.modified)
 
 
 def this_process() -> str:

@@ -110,11 +110,11 @@ class Repository:
     def find(
         self, reference: str, *, namespace: str | None = None, job: str | None = None
     ) -> Savepoint:
-        """One savepoint by name, `job/name`, `namespace/job/name`, id, or start of an id."""
+        """One savepoint by name, `job/name`, `namespace/job/name`, tag, id, or start of an id."""
         return catalogue.find(self.store, reference, namespace=namespace, job=job)
 
     def newest(self, *, namespace: str, job: str) -> Savepoint | None:
-        """The savepoint of a job that was published last."""
+        """The newest savepoint of a job, by `Savepoint.order`."""
         return catalogue.newest(self.store, namespace=namespace, job=job)
 
     def files(self, savepoint: Savepoint) -> Table:

@@ -86,15 +86,11 @@ def plan_retention(
     keep: list[Kept] = []
     remove: list[Savepoint] = []
     for each in jobs.values():
-        newest_first = sorted(each, key=_age_order, reverse=True)
+        newest_first = sorted(each, key=lambda savepoint: savepoint.order, reverse=True)
         _plan_job(newest_first, policy, now, protected or {}, keep, remove)
-    keep.sort(key=lambda kept: _age_order(kept.savepoint), reverse=True)
-    remove.sort(key=_age_order, reverse=True)
+    keep.sort(key=lambda kept: kept.savepoint.order, reverse=True)
+    remove.sort(key=lambda savepoint: savepoint.order, reverse=True)
     return RetentionPlan(tuple(keep), tuple(remove))
-
-
-def _age_order(savepoint: Savepoint) -> tuple[datetime, float, str]:
-    return savepoint.manifest.created, savepoint.published, savepoint.path
 
 
 def _plan_job(

@@ -15,6 +15,7 @@ from sparkpoint.checkpoint.plan import plan_files
 from sparkpoint.savepoint import catalogue
 from sparkpoint.savepoint.catalogue import Savepoint
 from sparkpoint.savepoint.errors import DamagedError, NoSuchSavepointError
+from sparkpoint.savepoint.leases import hold_to_read
 from sparkpoint.savepoint.names import object_path
 from sparkpoint.savepoint.objects import PACK_SIZE, SMALL, read_record
 from sparkpoint.savepoint.progress import Amount, Progress, Silent
@@ -46,12 +47,19 @@ class Verification:
 def verify(
     store: Store, savepoints: Iterable[Savepoint], *, progress: Progress | None = None
 ) -> list[Verification]:
-    """Check savepoints; one that is deleted meanwhile is left out."""
-    wanted = list(savepoints)
-    content = _Content(store, progress or Silent())
+    """Check savepoints; one that was deleted before the check began is left out."""
+    wanted, progress = list(savepoints), progress or Silent()
+    pins = {savepoint.manifest.files.table for savepoint in wanted}
+    # Without a lease a collection could take away what is being read, which looks like damage.
+    with hold_to_read(store, "verify", pins=pins, progress=progress):
+        return _verify_all(store, wanted, progress)
+
+
+def _verify_all(store: Store, wanted: list[Savepoint], progress: Progress) -> list[Verification]:
+    content = _Content(store, progress)
     # A pack is needed by the savepoint that wrote it, and less and less by those after it: with
     # the oldest first, nearly all of it is checked when it is read for the first time.
-    by_age = sorted(range(len(wanted)), key=lambda index: wanted[index].manifest.created)
+    by_age = sorted(range(len(wanted)), key=lambda index: wanted[index].order)
     found: dict[int, Verification] = {}
     for number, index in enumerate(by_age, start=1):
         verified = _verify_one(content, wanted[index], phase=f"verify {number}/{len(wanted)}")
@@ -190,7 +198,7 @@ def _check_query(
     reader = RecordReader(store, records)
     try:
         # The savepoint may have been planned with a longer chain than the default.
-        plan_files(entries, reader, batch=batch, max_chain=len(entries) + 1)
+        plan_files(entries, reader, batch=batch, max_chain=len(entries) + 1, as_stored=True)
     except (CheckpointError, DamagedError) as error:
         return [f"{name}: {error}" if name else str(error)]
     return []

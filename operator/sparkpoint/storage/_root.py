@@ -108,7 +108,7 @@ class Root:
 
     @contextlib.contextmanager
     def drafting(self, path: str) -> Iterator[int]:
-        """A fresh file in its final place; what is half written when we die stays there.
+        """A fresh file in its final place; only if we are killed does a half-written one stay.
 
         Whatever had the name is unlinked, never written to: it may have other names.
         """
@@ -124,6 +124,11 @@ class Root:
             descriptor = os.open(target, flags, 0o644)
         try:
             yield descriptor
+        except BaseException:
+            # On a full disk this makes room for whoever has to write down what happened.
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(target)
+            raise
         finally:
             os.close(descriptor)
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkpoint.checkpoint.errors import CheckpointError
-from sparkpoint.checkpoint.lineage import lineage_of_changelog
+from sparkpoint.checkpoint.lineage import lineage_of_changelog, rewrite_lineage
 from sparkpoint.checkpoint.logs import (
     file_source_offset,
     parse_commit,
@@ -76,6 +76,10 @@ _PARSERS: dict[str, tuple[Callable[[bytes], object], bytes]] = {
     "lineage": (
         lambda data: lineage_of_changelog(data, "c"),
         lz4_raw(b"\0\2v3" + len(_LINEAGE).to_bytes(2, "big") + _LINEAGE),
+    ),
+    "rewritten lineage": (
+        lambda data: rewrite_lineage(data, "c", {1: "b", 2: "c"}),
+        lz4_raw(b"\0\2v3" + len(_LINEAGE).to_bytes(2, "big") + _LINEAGE + b"changes"),
     ),
     "compressed lineage": (
         lambda data: lineage_of_changelog(data, "c"),

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkpoint.checkpoint.errors import IncompleteError
+from sparkpoint.checkpoint.lineage import lineages_to_restore, rewrite_lineage
 from sparkpoint.checkpoint.model import BatchPlan, Role
-from sparkpoint.checkpoint.plan import missing_files, plan_batch
+from sparkpoint.checkpoint.plan import missing_files, plan_batch, plan_files
 from tests.unit.checkpoint.memory import MemoryCheckpoint
 from tests.unit.checkpoint.synthetic import SyntheticStore, checkpoint_of, load
 
@@ -155,8 +156,18 @@ def test_plan_over_a_parents_files_loads_and_reads_none_that_is_purged(
         for file in plan.files
         if file.role is Role.STATE
     }
-    assert world.loads(taken)
+    assert world.loads(_restored(taken))
+    alone = MemoryCheckpoint({f.path: live.files.get(f.path, b"") for f in plan.files} | taken)
+    again = plan_files(alone.entries(), alone, max_chain=99, as_stored=True)
+    assert {f.path for f in again.files} == {f.path for f in plan.files}
     assert not {file.path for file in plan.files if file.held} & set(live.read_paths)
+
+
+def _restored(files: dict[str, bytes]) -> dict[str, bytes]:
+    """What a restore makes of the state of a savepoint."""
+    lineages = lineages_to_restore({path: len(data) for path, data in files.items()})
+    changed = {path: rewrite_lineage(files[path], path, lineages[path]) for path in lineages}
+    return files | changed
 
 
 def _committed(world: World, batch: int) -> MemoryCheckpoint:
@@ -203,14 +214,91 @@ def test_parents_base_of_another_size_is_not_used_again() -> None:
     assert plan_batch(world, held=held).operators[0].stores[0].base_versions == (6,)
 
 
-def test_base_outside_the_lineage_of_format_2_is_not_used_again() -> None:
-    # After the snapshot of version 6, changelogs name no version before it, and Spark wants those.
-    store = SyntheticStore(snapshots=frozenset({2, 6}))
-    world = checkpoint_of([[store]], provider="rocksdb", batch=7, written=8, unique=True)
+def _after_two_snapshots() -> tuple[MemoryCheckpoint, dict[str, int]]:
+    """A world in format 2 with snapshots of 2, 5 and 8, and a parent that starts from 2."""
+    store = SyntheticStore(snapshots=frozenset({2, 5, 8}))
     before = checkpoint_of([[store]], provider="rocksdb", batch=3, written=4, unique=True)
-    held = {f.path: f.size for f in plan_batch(before).files}
+    world = checkpoint_of([[store]], provider="rocksdb", batch=9, written=10, unique=True)
+    return world, {file.path: file.size for file in plan_batch(before).files}
 
-    assert plan_batch(world, held=held).operators[0].stores[0].base_versions == (6,)
+
+def test_parents_base_in_format_2_is_used_again_although_changelogs_name_it_no_more() -> None:
+    # The changelog of 10 names 8 and 9, that of 8 names 5 to 7, that of 5 names 2 to 4.
+    world, held = _after_two_snapshots()
+
+    plan = plan_batch(world, held=held)
+
+    assert plan.operators[0].stores[0].base_versions == (2,)
+    taken = {path: world.files[path] for path in _state(plan)}
+    uid = "u10-p0-default"
+    with pytest.raises(KeyError):
+        load(taken, "state/0/0", 10, provider="rocksdb", uid=uid)
+    loaded = load(_restored(taken), "state/0/0", 10, provider="rocksdb", uid=uid)
+    assert loaded == list(range(1, 11))
+
+
+def test_both_batches_that_a_restored_commit_log_names_can_be_loaded() -> None:
+    world, held = _after_two_snapshots()
+
+    taken = {path: world.files[path] for path in _state(plan_batch(world, held=held))}
+
+    loaded = load(_restored(taken), "state/0/0", 9, provider="rocksdb", uid="u9-p0-default")
+    assert loaded == list(range(1, 10))
+
+
+def test_purged_changelogs_are_not_read_because_the_parent_tells_their_lineage() -> None:
+    world, held = _after_two_snapshots()
+    between = _committed(World(world, 9, "rocksdb", unique=True), 8)
+    held = {file.path: file.size for file in plan_batch(between, batch=8, held=held).files}
+    numbers = {p: p.rsplit("/", 1)[-1].split("_")[0] for p in world.files if p.count("_u") == 1}
+    gone = {path for path, number in numbers.items() if int(number) < 9}
+    world.files = {path: data for path, data in world.files.items() if path not in gone}
+
+    plan = plan_batch(world, held=held)
+
+    assert plan.operators[0].stores[0].base_versions == (2,)
+    assert {f"{v}_u{v}-p0-default.changelog" for v in range(3, 11)} <= {
+        path.rsplit("/", 1)[-1] for path in _state(plan)
+    }
+    assert not gone & set(world.read_paths)
+
+
+def test_changelog_that_a_restore_has_rewritten_does_not_get_the_parents_sidecar() -> None:
+    world, held = _after_two_snapshots()
+    rewritten = "state/0/0/4_u4-p0-default.changelog"
+    world.files[rewritten] += b" longer, and without a sidecar"
+    del world.files[f"{rewritten}.crc"]
+
+    plan = plan_batch(world, held=held)
+
+    assert f"{rewritten}.crc" in held
+    assert plan.operators[0].stores[0].base_versions == (2,)
+    assert rewritten in _state(plan)
+    assert f"{rewritten}.crc" not in _state(plan)
+
+
+def test_parents_base_is_not_used_again_if_a_changelog_between_is_gone() -> None:
+    world, held = _after_two_snapshots()
+    del world.files["state/0/0/5_u5-p0-default.changelog"]
+
+    assert plan_batch(world, held=held).operators[0].stores[0].base_versions == (8,)
+
+
+def test_parents_base_is_not_used_again_across_a_changelog_too_large_to_rewrite(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, held = _after_two_snapshots()
+    monkeypatch.setattr("sparkpoint.checkpoint.stateplan.REWRITABLE", 50)
+
+    assert plan_batch(world, held=held).operators[0].stores[0].base_versions == (8,)
+
+
+def test_snapshot_that_got_lost_is_not_made_up_for_silently_in_a_live_checkpoint() -> None:
+    world, _ = _after_two_snapshots()
+    del world.files["state/0/0/8_u8-p0-default.zip"]
+
+    with pytest.raises(IncompleteError):
+        plan_batch(world)
 
 
 def test_snapshot_older_than_its_change_is_avoided_and_named() -> None:

@@ -13,6 +13,7 @@ from sparkpoint.checkpoint.errors import (
     UnknownFormatError,
 )
 from sparkpoint.checkpoint.model import BatchPlan, Role
+from sparkpoint.checkpoint.overview import read_checkpoint
 from sparkpoint.checkpoint.plan import list_checkpoint, missing_files, plan_batch
 from tests.unit.checkpoint.memory import MemoryCheckpoint
 from tests.unit.checkpoint.synthetic import SyntheticStore, checkpoint_of
@@ -162,6 +163,24 @@ def test_file_source_falls_back_to_a_newer_compaction_that_must_be_split() -> No
     assert _paths(plan, Role.SOURCE) == ["sources/0/19.compact"]
     (rewrite,) = plan.rewrites
     assert (rewrite.source, rewrite.last, rewrite.interval) == ("0", 15, 20)
+
+
+def test_state_that_a_batch_without_input_betrays_is_missed() -> None:
+    checkpoint = _stateless(2, log=["0", "1", "2"])
+    quiet = plan_batch(checkpoint)
+    checkpoint.files["offsets/2"] = checkpoint.files["offsets/1"]
+
+    plan = plan_batch(checkpoint)
+
+    assert quiet.warnings == ()
+    assert ["batch 2 has no new input" in warning for warning in plan.warnings] == [True]
+    assert "it seems to be lost" in " ".join(read_checkpoint(checkpoint).hazards)
+
+
+def test_pending_batch_without_input_betrays_lost_state_too() -> None:
+    checkpoint = _stateless(1, log=["0", "1"], upto=1)
+
+    assert "batch 2 has no new input" in plan_batch(checkpoint).warnings[0]
 
 
 def test_no_file_is_planned_twice() -> None:
@@ -329,23 +348,41 @@ def test_files_of_a_plan_with_an_unreadable_lineage_plan_to_themselves() -> None
     assert [file.path for file in plan_batch(alone).files] == planned
 
 
+def test_parents_base_is_not_used_again_where_a_cut_lineage_could_not_be_rewritten() -> None:
+    parent = _zstd(commits=range(3), batch=2)
+    held = {file.path: file.size for file in plan_batch(parent).files}
+    snapshot = "state/0/0/3_u3-p0-default.zip"
+    checkpoint = _zstd(commits=range(4))
+
+    same = plan_batch(checkpoint, held=held)
+    checkpoint.files[snapshot] = checkpoint.files["state/0/0/2_u2-p0-default.zip"]
+    newer = plan_batch(checkpoint, held=held)
+
+    assert same.operators[0].stores[0].base_versions == (2,)
+    assert newer.operators[0].stores[0].base_versions == (3,)
+
+
 def test_unreadable_lineage_of_a_version_written_twice_is_refused() -> None:
     with pytest.raises(UnknownFormatError, match="zstd"):
         plan_batch(_zstd(commits=[3], losers=frozenset({3})))
 
 
-def _zstd(commits: Iterable[int], *, losers: frozenset[int] = frozenset()) -> MemoryCheckpoint:
+def _zstd(
+    commits: Iterable[int], *, losers: frozenset[int] = frozenset(), batch: int = 3
+) -> MemoryCheckpoint:
     store = SyntheticStore(snapshots=frozenset({2}), losers=losers)
-    checkpoint = checkpoint_of([[store]], provider="rocksdb", batch=3, written=4, unique=True)
+    checkpoint = checkpoint_of(
+        [[store]], provider="rocksdb", batch=batch, written=batch + 1, unique=True
+    )
     for path in [p for p in checkpoint.files if p.startswith("commits/")]:
         del checkpoint.files[path]
     for number in commits:
         ids = {"0": [[f"u{number + 1}-p0-default"]]}
         body = json.dumps({"stateUniqueIds": ids})
         checkpoint.files[f"commits/{number}"] = b"v2\n" + body.encode()
-    text = checkpoint.files["offsets/3"].decode()
+    text = checkpoint.files[f"offsets/{batch}"].decode()
     codec = '"conf": {"spark.sql.streaming.stateStore.compression.codec": "zstd", '
-    checkpoint.files["offsets/3"] = text.replace('"conf": {', codec).encode()
+    checkpoint.files[f"offsets/{batch}"] = text.replace('"conf": {', codec).encode()
     return checkpoint
 
 

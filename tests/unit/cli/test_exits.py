@@ -7,9 +7,9 @@ import pytest
 
 from sparkpoint.checkpoint import errors as checkpoint
 from sparkpoint.cli.failures import as_document, explain
-from sparkpoint.cli.work.references import AmbiguousReferenceError
 from sparkpoint.savepoint import Repository
 from sparkpoint.savepoint import errors as savepoint
+from sparkpoint.savepoint.catalogue import AmbiguousReferenceError
 from sparkpoint.storage import errors as storage
 from tests.unit.cli.running import run
 from tests.unit.cli.values import savepoint as make_savepoint

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from sparkpoint.cli.render.graph import Node, draw
 from sparkpoint.cli.render.history import graph_text, log_text
+from sparkpoint.savepoint.uses import Restored
 from tests.unit.cli.values import NOW, identity, savepoint
 
 
@@ -155,11 +156,13 @@ def test_the_log_with_a_tree_shows_what_matters_in_one_line_each() -> None:
     second = savepoint("two", hours=30, parent=first, tags=("keep", "stable"))
     fork = savepoint("trial", hours=2, parent=first, job="trial")
     uses = {second.id: ["restore shop/visits/two on worker-3"]}
+    restores = {second.id: [Restored("s3://lake/ck", "rewind", NOW - timedelta(hours=29))]}
 
-    assert graph_text([fork, second, first], uses, NOW) == picture("""
+    assert graph_text([fork, second, first], uses, restores, NOW) == picture("""
         * 747269616c00 shop/trial/trial  batch 41  2 h ago  27.1 MiB (+1.2 MiB)
         | * 74776f000000 shop/visits/two  batch 41  30 h ago  27.1 MiB (+1.2 MiB)  [keep, stable]
         | |   used by restore shop/visits/two on worker-3
+        | |   restored to s3://lake/ck (rewind, 29 h ago)
         |/
         * 6f6e65000000 shop/visits/one  batch 41  2 d ago  27.1 MiB (+1.2 MiB)  rev 1.4.2
         """)
@@ -169,7 +172,7 @@ def test_children_of_a_deleted_savepoint_still_meet() -> None:
     lost = savepoint("one", hours=50)
     left, right = savepoint("two", hours=3, parent=lost), savepoint("six", hours=1, parent=lost)
 
-    assert graph_text([right, left], {}, NOW).splitlines()[-2:] == [
+    assert graph_text([right, left], {}, {}, NOW).splitlines()[-2:] == [
         "|/",
         "o 6f6e65000000 shop/visits/one  deleted",
     ]
@@ -178,16 +181,23 @@ def test_children_of_a_deleted_savepoint_still_meet() -> None:
 def test_the_log_without_a_tree_is_a_paragraph_each() -> None:
     first = savepoint("one", hours=50)
     second = savepoint("two", hours=3, parent=first, tags=("keep",), revision="1.4.2")
+    restores = {
+        second.id: [
+            Restored("/a", "resume", NOW - timedelta(hours=2)),
+            Restored("/b", "fork", NOW - timedelta(hours=1)),
+        ]
+    }
 
-    assert log_text([second, first], {first.id: ["copy x on y"]}, NOW) == picture(f"""
+    assert log_text([second, first], {first.id: ["copy x on y"]}, restores, NOW) == picture(f"""
         savepoint {identity("two")}
-          name      shop/visits/two
-          parent    shop/visits/one (6f6e65000000)
-          revision  1.4.2
-          batch     41
-          created   2026-07-30T09:00:00.000Z (3 h ago)
-          size      27.1 MiB, 1.2 MiB new
-          tags      keep
+          name         shop/visits/two
+          parent       shop/visits/one (6f6e65000000)
+          revision     1.4.2
+          batch        41
+          created      2026-07-30T09:00:00.000Z (3 h ago)
+          size         27.1 MiB, 1.2 MiB new
+          tags         keep
+          restored to  /a (resume, 2 h ago); /b (fork, 1 h ago)
 
         savepoint {identity("one")}
           name     shop/visits/one

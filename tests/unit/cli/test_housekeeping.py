@@ -17,7 +17,7 @@ def test_log_shows_parents_children_and_only_the_line_of_a_job(
 
     entries = run_well("log", "--json").document["savepoints"]
 
-    assert set(entries[0]) == SAVEPOINT_KEYS | {"children", "usedBy"}
+    assert set(entries[0]) == SAVEPOINT_KEYS | {"children", "usedBy", "restoredTo"}
     by_name = {each["name"]: each for each in entries}
     ids = {by_name["second"]["id"], by_name["fork"]["id"]}
     assert set(by_name["before-upgrade"]["children"]) == ids

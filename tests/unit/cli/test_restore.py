@@ -2,11 +2,12 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sparkpoint.storage import DirectoryStore
-from sparkpoint.storage.errors import AccessDeniedError
+from sparkpoint.storage.errors import AccessDeniedError, UnavailableError
 from tests.unit.cli.running import make_checkpoint, run, run_well
 
 
@@ -126,12 +127,62 @@ def test_a_repository_that_cannot_be_written_to_is_restored_and_copied_from_with
             raise AccessDeniedError(f"{store.uri} is on a read-only file system.")
         real(store, path, data)
 
+    def refusing_too(store: DirectoryStore, path: str, *rest: Any, **more: Any) -> int:
+        if store.uri == str(repository):
+            raise AccessDeniedError(f"{store.uri} is on a read-only file system.")
+        return put(store, path, *rest, **more)
+
+    put = DirectoryStore.put
     monkeypatch.setattr(DirectoryStore, "create", refusing)
+    monkeypatch.setattr(DirectoryStore, "put", refusing_too)
 
     restored = run_well("savepoint", "restore", "before-upgrade", "--to", "back", "--json")
     copied = run_well("savepoint", "copy", "before-upgrade", "--to", "other")
-    run_well("savepoint", "verify", "--all")
+    verified = run_well("savepoint", "verify", "--all")
 
-    assert "no lease" in restored.document["notes"][0]
+    assert ["no lease" in note for note in restored.document["notes"]] == [True]
+    assert "no lease" in verified.err
     assert "Note: " in copied.err
     run_well("savepoint", "verify", "--all", "--repository", "other")
+
+
+def test_the_log_tells_where_a_savepoint_was_restored_to_until_it_is_gone(
+    repository: Path, here: Path
+) -> None:
+    for target in ("one", "two", "one"):
+        run_well("savepoint", "restore", "before-upgrade", "--to", target)
+
+    (entry,) = run_well("log", "--json").document["savepoints"]
+    run_well("savepoint", "delete", "before-upgrade")
+    run_well("collect", "--grace", "0s")
+
+    targets = [each["target"] for each in entry["restoredTo"]]
+    assert sorted(targets) == [str(here / "one"), str(here / "two")]
+    assert list((repository / "uses").rglob("*.json")) == []
+
+
+def test_a_restore_that_cannot_be_noted_has_succeeded_all_the_same(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = DirectoryStore.put
+
+    def failing(store: DirectoryStore, path: str, *rest: Any, **more: Any) -> int:
+        if path.startswith("uses/"):
+            raise UnavailableError("The network is down.")
+        return put(store, path, *rest, **more)
+
+    monkeypatch.setattr(DirectoryStore, "put", failing)
+
+    restored = run_well("savepoint", "restore", "before-upgrade", "--to", "back", "--json")
+
+    assert "The network is down" in restored.document["notes"][0]
+
+
+def test_a_note_that_cannot_be_read_does_not_spoil_the_log(repository: Path) -> None:
+    run_well("savepoint", "restore", "before-upgrade", "--to", "back")
+    (note,) = (repository / "uses").rglob("*.json")
+    note.write_text('{"format":2}')
+
+    (entry,) = run_well("log", "--json").document["savepoints"]
+
+    assert entry["restoredTo"] == []

@@ -2,12 +2,13 @@
 
 import gc
 import json
+import os
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from sparkpoint.savepoint import CaptureRequest, Repository, Savepoint
+from sparkpoint.savepoint import CaptureRequest, Repository, Savepoint, catalogue
 from sparkpoint.savepoint.names import object_path
 from sparkpoint.savepoint.table import Table
 from sparkpoint.savepoint.verify import verify
@@ -110,3 +111,28 @@ def _zstd(offsets: bytes) -> bytes:
     fields = json.loads(head)
     fields["conf"]["spark.sql.streaming.stateStore.compression.codec"] = "zstd"
     return "\n".join([version, json.dumps(fields), *sources]).encode()
+
+
+def test_a_collection_meanwhile_takes_nothing_away_from_a_verification(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    savepoint = _three(repository, tmp_path / "ck")[0]
+    for path in (tmp_path / "repository" / "objects").rglob("*"):
+        if path.is_file():
+            os.utime(path, (1.0, 1.0))
+    real = catalogue.read_table
+    collected: list[int] = []
+
+    def read_table(store: DirectoryStore, wanted: Savepoint) -> Table:
+        repository.delete(savepoint)
+        collected.append(repository.collect(grace=0).removed_objects)
+        return real(store, wanted)
+
+    monkeypatch.setattr(catalogue, "read_table", read_table)
+
+    verified = verify(repository.store, [savepoint])
+
+    assert [each.problems for each in verified] == [()]
+    assert collected == [0]
+    monkeypatch.undo()
+    assert repository.collect(grace=0).removed_objects > 0

@@ -19,6 +19,7 @@ _STEPS = {
     "stat",
     "read",
     "read_stamped",
+    "open_stamped",
     "read_range",
     "create",
     "replace",

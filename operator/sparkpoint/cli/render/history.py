@@ -8,19 +8,24 @@ from sparkpoint.cli.render.savepoints import batches
 from sparkpoint.cli.render.text import age, fields, moment, size
 from sparkpoint.savepoint import Savepoint
 from sparkpoint.savepoint.manifest import Parent
+from sparkpoint.savepoint.uses import Restored
 
 __all__ = ["graph_text", "log_text"]
 
 Uses = Mapping[str, Sequence[str]]
 """Savepoint id -> what uses it."""
+Restores = Mapping[str, Sequence[Restored]]
+"""Savepoint id -> where it was restored to."""
 
 
-def log_text(savepoints: Iterable[Savepoint], uses: Uses, now: datetime) -> str:
+def log_text(savepoints: Iterable[Savepoint], uses: Uses, restores: Restores, now: datetime) -> str:
     """A paragraph each, in the order given."""
-    return "\n\n".join("\n".join(_paragraph(each, uses, now)) for each in savepoints)
+    return "\n\n".join("\n".join(_paragraph(each, uses, restores, now)) for each in savepoints)
 
 
-def _paragraph(savepoint: Savepoint, uses: Uses, now: datetime) -> Iterator[str]:
+def _paragraph(
+    savepoint: Savepoint, uses: Uses, restores: Restores, now: datetime
+) -> Iterator[str]:
     manifest = savepoint.manifest
     parent = manifest.parent
     key = f"{parent.namespace}/{parent.job}/{parent.name}" if parent else ""
@@ -35,20 +40,29 @@ def _paragraph(savepoint: Savepoint, uses: Uses, now: datetime) -> Iterator[str]
             ("size", f"{size(manifest.files.bytes)}, {size(manifest.files.new_bytes)} new"),
             ("tags", ", ".join(savepoint.tags)),
             ("used by", "; ".join(uses.get(savepoint.id, ()))),
+            ("restored to", "; ".join(_restored(savepoint, restores, now))),
         ]
     )
 
 
-def graph_text(savepoints: Sequence[Savepoint], uses: Uses, now: datetime) -> str:
+def _restored(savepoint: Savepoint, restores: Restores, now: datetime) -> list[str]:
+    """What happened; whether anything still runs there, the repository does not know."""
+    found = restores.get(savepoint.id, ())
+    return [f"{each.target} ({each.mode}, {age(each.at, now)})" for each in found]
+
+
+def graph_text(
+    savepoints: Sequence[Savepoint], uses: Uses, restores: Restores, now: datetime
+) -> str:
     """The tree, with a line of text beside each savepoint."""
     present = {each.id for each in savepoints}
     orphans = [each for each in savepoints if each.manifest.parent]
     gone = {
-        each.manifest.parent.id: _gone(each.manifest.parent, each.manifest.created)
+        each.manifest.parent.id: _gone(each.manifest.parent, each.taken)
         for each in reversed(orphans)
         if each.manifest.parent and each.manifest.parent.id not in present
     }
-    return draw([*(_node(each, uses, now) for each in savepoints), *gone.values()])
+    return draw([*(_node(each, uses, restores, now) for each in savepoints), *gone.values()])
 
 
 def _gone(parent: Parent, created: datetime) -> Node:
@@ -57,7 +71,7 @@ def _gone(parent: Parent, created: datetime) -> Node:
     return Node(parent.id, None, created, [line], gone=True)
 
 
-def _node(savepoint: Savepoint, uses: Uses, now: datetime) -> Node:
+def _node(savepoint: Savepoint, uses: Uses, restores: Restores, now: datetime) -> Node:
     manifest = savepoint.manifest
     parts = [
         f"{savepoint.id[:12]} {savepoint.key}",
@@ -69,5 +83,6 @@ def _node(savepoint: Savepoint, uses: Uses, now: datetime) -> Node:
     ]
     lines = ["  ".join(part for part in parts if part)]
     lines += [f"used by {use}" for use in uses.get(savepoint.id, ())]
+    lines += [f"restored to {each}" for each in _restored(savepoint, restores, now)]
     parent = manifest.parent
-    return Node(savepoint.id, parent.id if parent else None, manifest.created, lines)
+    return Node(savepoint.id, parent.id if parent else None, savepoint.taken, lines)

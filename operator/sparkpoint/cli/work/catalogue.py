@@ -7,9 +7,8 @@ from sparkpoint.cli.answer import Answer, Settings
 from sparkpoint.cli.render.documents import catalogue_document, savepoint_document
 from sparkpoint.cli.render.savepoints import list_text, savepoint_text
 from sparkpoint.cli.work.places import open_repository
-from sparkpoint.cli.work.references import choose, find, find_unreadable
 from sparkpoint.savepoint import Catalogue, Repository, Savepoint
-from sparkpoint.savepoint.catalogue import Unreadable, read_savepoint
+from sparkpoint.savepoint.catalogue import Unreadable, choose, find_unreadable, read_savepoint
 from sparkpoint.savepoint.errors import DamagedError
 from sparkpoint.savepoint.names import check_name
 
@@ -40,7 +39,7 @@ def notes_on(catalogue: Catalogue) -> tuple[str, ...]:
 def show_savepoint(settings: Settings, location: str, reference: str) -> Answer:
     """All about one."""
     repository = open_repository(settings, location)
-    savepoint = find(repository, reference)
+    savepoint = repository.find(reference)
     document = {
         "repository": repository.store.uri,
         "savepoint": savepoint_document(savepoint),
@@ -78,7 +77,7 @@ def _target(repository: Repository, found: Catalogue, reference: str) -> Savepoi
     """The savepoint, or what is left of it; one of a newer format is not ours to delete."""
     damaged = find_unreadable(found, reference)
     if damaged is None or any(each.key == reference for each in found.savepoints):
-        return choose(found, reference, repository)
+        return choose(repository.store, found, reference)
     try:
         return read_savepoint(repository.store, damaged.path)
     except DamagedError:
@@ -97,9 +96,9 @@ def tag_savepoint(
     for tag in (*tags, *removed):
         check_name(tag, "tag")
     repository = open_repository(settings, location)
-    savepoint = find(repository, reference)
+    savepoint = repository.find(reference)
     repository.tag(savepoint, tags)
     repository.untag(savepoint, removed)
-    tagged = find(repository, savepoint.key)
+    tagged = repository.find(savepoint.key)
     document = {"repository": repository.store.uri, "savepoint": savepoint_document(tagged)}
     return Answer(document=document, text=f"{tagged.key}: {', '.join(tagged.tags) or 'no tags'}")

@@ -5,7 +5,6 @@ from sparkpoint.cli.progress import shown_progress
 from sparkpoint.cli.render.documents import savepoint_document
 from sparkpoint.cli.render.savepoints import copy_text
 from sparkpoint.cli.work.places import open_repository
-from sparkpoint.cli.work.references import find
 from sparkpoint.savepoint import Repository
 from sparkpoint.storage import open_store
 
@@ -17,7 +16,7 @@ def copy_to_repository(
 ) -> Answer:
     """Copy a savepoint; the target is made if it does not exist."""
     here = open_repository(settings, origin)
-    savepoint = find(here, reference)
+    savepoint = here.find(reference)
     there = Repository.init(open_store(target, target_endpoint or settings.endpoint_url))
     with shown_progress(settings) as progress:
         copied = here.copy(savepoint, there, progress=progress)

@@ -1,6 +1,7 @@
 """`savepoint create`."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sparkpoint.checkpoint.errors import IncompleteError
@@ -12,7 +13,6 @@ from sparkpoint.cli.render.documents import savepoint_document
 from sparkpoint.cli.render.savepoints import capture_text
 from sparkpoint.cli.work.ancestry import default_parent
 from sparkpoint.cli.work.places import located, open_place, queries_in
-from sparkpoint.cli.work.references import find
 from sparkpoint.cli.work.sinks import recorded_sinks
 from sparkpoint.savepoint import CaptureRequest, CaptureResult, Progress, Repository, Savepoint
 from sparkpoint.savepoint.capture import LATEST, NONE
@@ -63,7 +63,14 @@ def create_savepoint(
         "savepoint": savepoint_document(result.savepoint),
         "readBytes": result.read_bytes,
     }
-    return Answer(document=document, text=capture_text(result))
+    notes = (*progress.notes, *_warnings(result.savepoint))
+    return Answer(document=document, text=capture_text(result), notes=notes)
+
+
+def _warnings(savepoint: Savepoint) -> Iterator[str]:
+    for query in savepoint.manifest.queries:
+        for warning in query.warnings:
+            yield f"Query {query.prefix}: {warning}" if query.prefix else f"Warning: {warning}"
 
 
 def _capture(
@@ -112,4 +119,4 @@ def _parent(
         case "none":
             return NONE
         case reference:
-            return find(repository, reference)
+            return repository.find(reference)

@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 from sparkpoint.cli.answer import Answer, Settings
 from sparkpoint.cli.render.documents import savepoint_document
 from sparkpoint.cli.render.history import Uses, graph_text, log_text
+from sparkpoint.cli.render.text import moment
 from sparkpoint.cli.work.catalogue import notes_on
 from sparkpoint.cli.work.places import open_repository
 from sparkpoint.savepoint import Repository, Savepoint
 from sparkpoint.savepoint.leases import read_leases
+from sparkpoint.savepoint.uses import Restored, read_restores
 
 __all__ = ["show_log"]
 
@@ -23,21 +25,28 @@ def show_log(
     found = repository.list()
     shown = _of_job(found.savepoints, job)[::-1]
     uses = _uses(repository, shown)
+    restores = read_restores(repository.store, shown)
     now = datetime.now(UTC)
     document = {
         "repository": repository.store.uri,
-        "savepoints": [_entry(each, shown, uses) for each in shown],
+        "savepoints": [_entry(each, shown, uses, restores.get(each.id, ())) for each in shown],
     }
-    text = graph_text(shown, uses, now) if graph else log_text(shown, uses, now)
+    render = graph_text if graph else log_text
+    text = render(shown, uses, restores, now)
     return Answer(document=document, text=text or "No savepoints.", notes=notes_on(found))
 
 
-def _entry(savepoint: Savepoint, among: Sequence[Savepoint], uses: Uses) -> dict[str, object]:
+def _entry(
+    savepoint: Savepoint, among: Sequence[Savepoint], uses: Uses, restores: Sequence[Restored]
+) -> dict[str, object]:
     children = [s.id for s in among if s.manifest.parent and s.manifest.parent.id == savepoint.id]
     return {
         **savepoint_document(savepoint),
         "children": children,
         "usedBy": list(uses.get(savepoint.id, ())),
+        "restoredTo": [
+            {"target": each.target, "mode": each.mode, "at": moment(each.at)} for each in restores
+        ],
     }
 
 

@@ -8,17 +8,19 @@ from sparkpoint.cli.progress import shown_progress
 from sparkpoint.cli.render.documents import restore_document
 from sparkpoint.cli.render.savepoints import restore_text
 from sparkpoint.cli.work.places import located, open_place, open_repository
-from sparkpoint.cli.work.references import find
 from sparkpoint.cli.work.sinks import sink_stores
 from sparkpoint.savepoint import (
     Manifest,
     MaterializeRequest,
+    MaterializeResult,
     Mode,
     Repository,
     Savepoint,
     SinkPolicy,
 )
+from sparkpoint.savepoint.uses import note_restore
 from sparkpoint.storage import Store
+from sparkpoint.storage.errors import AccessDeniedError, StorageError
 
 __all__ = ["Restoring", "restore_savepoint"]
 
@@ -36,7 +38,7 @@ class Restoring:
 def restore_savepoint(settings: Settings, location: str, reference: str, how: Restoring) -> Answer:
     """Materialize a savepoint in a place that Spark can start from."""
     repository = open_repository(settings, location)
-    savepoint = find(repository, reference)
+    savepoint = repository.find(reference)
     target = open_place(settings, how.target)
     mode, policy = Mode(how.mode), SinkPolicy(how.sink_policy)
     sinks = sink_stores(settings, how.sinks, savepoint.manifest, mode=mode, policy=policy)
@@ -45,10 +47,21 @@ def restore_savepoint(settings: Settings, location: str, reference: str, how: Re
         result = repository.materialize(savepoint, target, request, progress=progress)
     notes = (
         *progress.notes,
+        *_noted(repository, result),
         *_notes(savepoint.manifest, mode, policy, sinks),
         *(_left_behind(repository, savepoint) if mode is Mode.RESUME else ()),
     )
     return Answer(document=restore_document(result, notes), text=restore_text(result), notes=notes)
+
+
+def _noted(repository: Repository, result: MaterializeResult) -> Iterator[str]:
+    """Leave a note for `log`; the restore is done, so that must not fail any more."""
+    try:
+        note_restore(repository.store, result.savepoint, target=result.uri, mode=result.mode.value)
+    except AccessDeniedError:
+        pass  # that the repository cannot be written to was told when no lease could be had
+    except StorageError as error:
+        yield f"The restore is complete, but `sparkpoint log` will not show it: {error}"
 
 
 def _left_behind(repository: Repository, savepoint: Savepoint) -> Iterator[str]:

@@ -8,8 +8,8 @@ from sparkpoint.cli.progress import shown_progress
 from sparkpoint.cli.render.documents import unreadable_documents, verification_document
 from sparkpoint.cli.render.savepoints import verification_text
 from sparkpoint.cli.work.places import open_repository
-from sparkpoint.cli.work.references import choose
 from sparkpoint.savepoint import Catalogue
+from sparkpoint.savepoint.catalogue import choose
 
 __all__ = ["verify_savepoints"]
 
@@ -19,7 +19,7 @@ def verify_savepoints(settings: Settings, location: str, references: Sequence[st
     repository = open_repository(settings, location)
     found = repository.list()
     if references:
-        chosen = {(s := choose(found, each, repository)).id: s for each in references}
+        chosen = {(s := choose(repository.store, found, each)).id: s for each in references}
         found = Catalogue(tuple(chosen.values()))
     with shown_progress(settings) as progress:
         verified = repository.verify(found.savepoints, progress=progress)
@@ -36,6 +36,7 @@ def verify_savepoints(settings: Settings, location: str, references: Sequence[st
     return Answer(
         document=document,
         text=verification_text(verified, unreadable),
+        notes=progress.notes,
         alarm=_alarm(repository.store.uri, bad, total),
         exit=Exit.DAMAGED if bad else Exit.OK,
     )
