@@ -36,14 +36,16 @@ from sparkpoint.savepoint.manifest import (
 )
 from sparkpoint.savepoint.names import check_name, manifest_path
 from sparkpoint.savepoint.objects import ObjectWriter
+from sparkpoint.savepoint.parents import continued
 from sparkpoint.savepoint.progress import Progress, Silent
 from sparkpoint.savepoint.table import FileRecord, encode_table
 from sparkpoint.savepoint.taking import QueryTaker, TakenQuery
 from sparkpoint.storage import Store
 from sparkpoint.storage.errors import NotFoundError
 
-__all__ = ["LATEST", "NONE", "CaptureRequest", "CaptureResult", "capture"]
+__all__ = ["CONTINUED", "LATEST", "NONE", "CaptureRequest", "CaptureResult", "capture"]
 
+CONTINUED = "continued"
 LATEST = "latest"
 NONE = "none"
 _TRIES = 10
@@ -57,8 +59,9 @@ class CaptureRequest:
     job: str
     name: str | None = None
     """A name with the time in it is made if there is none."""
-    parent: str | Savepoint = LATEST
-    """`latest` of the same job, `none`, a name or id, or a savepoint that was found already."""
+    parent: str | Savepoint = CONTINUED
+    """`continued`: what this checkpoint goes on from, the latest of the job if it never was
+    restored; or `latest`, `none`, a name or id, or a savepoint that was found already."""
     queries: tuple[str, ...] = ()
     """Folders of queries below the checkpoint's root; all that are found if empty."""
     batch: int | None = None
@@ -101,7 +104,7 @@ def capture(
     path = manifest_path(request.namespace, request.job, request.name or "")
     _check_free(store, path)
     queries = _queries(source, request)
-    parent = _parent(store, request)
+    parent = _parent(store, source, request)
     pins = [parent.manifest.files.table] if parent else []
     with hold(store, f"capture {path}", pins=pins) as lease:
         lineage = _verified_lineage(store, source, parent)
@@ -166,10 +169,12 @@ def _queries(source: Store, request: CaptureRequest) -> tuple[str, ...]:
     return tuple(dict.fromkeys(request.queries)) or tuple(found)
 
 
-def _parent(store: Store, request: CaptureRequest) -> Savepoint | None:
+def _parent(store: Store, source: Store, request: CaptureRequest) -> Savepoint | None:
     match request.parent:
         case Savepoint() as found:
             return found
+        case "continued":
+            return continued(store, source, namespace=request.namespace, job=request.job)
         case "none":
             return None
         case "latest":

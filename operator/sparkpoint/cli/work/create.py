@@ -11,11 +11,10 @@ from sparkpoint.cli.answer import Answer, Settings
 from sparkpoint.cli.progress import shown_progress
 from sparkpoint.cli.render.documents import savepoint_document
 from sparkpoint.cli.render.savepoints import capture_text
-from sparkpoint.cli.work.ancestry import default_parent
 from sparkpoint.cli.work.places import located, open_place, queries_in
 from sparkpoint.cli.work.sinks import recorded_sinks
 from sparkpoint.savepoint import CaptureRequest, CaptureResult, Progress, Repository, Savepoint
-from sparkpoint.savepoint.capture import LATEST, NONE
+from sparkpoint.savepoint.capture import CONTINUED
 from sparkpoint.savepoint.errors import BadNameError, MovingTargetError
 from sparkpoint.storage import Store
 
@@ -49,7 +48,7 @@ def create_savepoint(
         namespace=job[0],
         job=job[1],
         name=wanted.name,
-        parent=_parent(repository, source, job, wanted.parent),
+        parent=wanted.parent or CONTINUED,
         queries=wanted.queries,
         tags=wanted.tags,
         revision=wanted.revision,
@@ -106,17 +105,3 @@ def _job_of(source: Store) -> tuple[str, str]:
     if not name:
         raise BadNameError(f"No job's name can be made of {source.uri}: give --job NS/NAME.")
     return "default", name
-
-
-def _parent(
-    repository: Repository, source: Store, job: tuple[str, str], wanted: str | None
-) -> str | Savepoint:
-    match wanted:
-        case None:
-            return default_parent(repository, source, job)
-        case "latest":
-            return LATEST
-        case "none":
-            return NONE
-        case reference:
-            return repository.find(reference)
