@@ -11,8 +11,10 @@ from typing import Any
 from dev.image.build import DEFAULT_SPARK_VERSION
 
 __all__ = [
+    "AGENT_PORT",
     "EXAMPLE",
     "RUNTIME_IMAGE",
+    "Runtime",
     "SparkJob",
     "job_objects",
     "log_writer",
@@ -36,6 +38,9 @@ S3_CONF = {
 }
 """What a job needs to reach the S3 server of `dev/s3/seaweedfs.yaml`."""
 
+AGENT_PORT = 8478
+"""Where the agent in a driver pod listens."""
+
 Objects = list[dict[str, Any]]
 
 
@@ -49,6 +54,20 @@ class SparkJob:
     """The volume claim mounted at /data in the driver and in the executors."""
     executors: int = 2
     conf: Mapping[str, str] = field(default_factory=dict)
+    runtime: "Runtime | None" = None
+    """How the runtime is called; None: the bare script, without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """What the driver's runtime is told."""
+
+    epoch_dir: str
+    epoch: int = 1
+    token: str = "witness"
+    """Of its agent, in a Secret of the job's name."""
+    options: Sequence[str] = ()
+    grace_seconds: int = 30
 
 
 def service_account_objects() -> Objects:
@@ -94,15 +113,19 @@ def job_objects(job: SparkJob, *, namespace: str) -> Objects:
     """The ConfigMap with script and configuration, and the driver pod."""
     conf = "\n".join(f"{key} {value}" for key, value in _conf(job, namespace).items())
     script = (EXAMPLE / "url_visits.py").read_text()
-    return [
+    objects: Objects = [
         {
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": {"name": job.name},
             "data": {"spark-defaults.conf": conf, "job.py": script},
         },
-        _driver_pod(job),
+        _driver_pod(job, namespace),
     ]
+    if job.runtime is None:
+        return objects
+    secret = {"metadata": {"name": job.name}, "stringData": {"token": job.runtime.token}}
+    return [{"apiVersion": "v1", "kind": "Secret", **secret}, *objects]
 
 
 def _conf(job: SparkJob, namespace: str) -> dict[str, str]:
@@ -127,11 +150,28 @@ def _conf(job: SparkJob, namespace: str) -> dict[str, str]:
     }
 
 
-def _driver_pod(job: SparkJob) -> dict[str, Any]:
+def _driver_command(job: SparkJob, namespace: str) -> list[str]:
+    script = ["/opt/job/job.py", *job.arguments]
+    if job.runtime is None:
+        return ["python3", *script]
+    return [
+        "driver",
+        *("--epoch-dir", job.runtime.epoch_dir, "--epoch", str(job.runtime.epoch)),
+        *("--job", f"{namespace}/{job.name}"),
+        *("--agent-host", "$(POD_IP)", "--agent-port", str(AGENT_PORT)),
+        *("--token-file", "/opt/agent/token", "--termination-log", "/dev/termination-log"),
+        *job.runtime.options,
+        *("--", *script),
+    ]
+
+
+def _driver_pod(job: SparkJob, namespace: str) -> dict[str, Any]:
+    agent = ("agent", "/opt/agent", {"secret": {"secretName": job.name}})
     return _pod(
         job.name,
         labels={"app": job.name, "role": "driver"},
-        command=["driver", "/opt/job/job.py", *job.arguments],
+        command=_driver_command(job, namespace),
+        grace_seconds=job.runtime.grace_seconds if job.runtime else 5,
         claim=job.claim,
         environment=[
             _from_field("POD_IP", "status.podIP"),
@@ -146,6 +186,7 @@ def _driver_pod(job: SparkJob) -> dict[str, Any]:
         volumes=[
             ("conf", "/opt/spark/conf", _config_map(job.name, "spark-defaults.conf")),
             ("job", "/opt/job", _config_map(job.name, "job.py")),
+            *([agent] if job.runtime else []),
         ],
     )
 
@@ -179,6 +220,7 @@ def _pod(
     claim: str,
     environment: Sequence[Mapping[str, Any]] = (),
     volumes: Sequence[tuple[str, str, Mapping[str, Any]]] = (),
+    grace_seconds: int = 5,
 ) -> dict[str, Any]:
     data = ("data", "/data", {"persistentVolumeClaim": {"claimName": claim}})
     mounted = [data, *volumes]
@@ -190,7 +232,7 @@ def _pod(
             "serviceAccountName": "spark",
             "restartPolicy": "Never",
             "enableServiceLinks": False,
-            "terminationGracePeriodSeconds": 5,
+            "terminationGracePeriodSeconds": grace_seconds,
             "securityContext": {"runAsNonRoot": True, "runAsUser": 185, "fsGroup": 185},
             "containers": [
                 {

@@ -1,14 +1,15 @@
 #!/bin/sh
 # What a pod of the runtime image runs. Spark starts executors with the single argument `executor`.
-#   driver SCRIPT [ARGUMENT...]   a PySpark script; Python is the parent of the JVM
+#   driver OPTION... -- SCRIPT [ARGUMENT...]
+#                                 a PySpark script under the runtime; Python is the parent of the JVM
 #   executor                      as Spark's own image does, from the SPARK_* environment
-#   anything else                 is run as it is
+#   anything else                 is run as it is, such as `python3 SCRIPT` without the runtime
 set -eu
 
 case "${1:-}" in
 driver)
     shift
-    exec tini -s -- python3 "$@"
+    exec tini -s -- python3 -m sparkpoint.runtime "$@"
     ;;
 executor)
     # Spark passes each Java option in a variable of its own: SPARK_JAVA_OPT_0, _1, ...

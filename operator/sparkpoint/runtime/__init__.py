@@ -1,0 +1,1 @@
+"""Inside the driver: an unmodified PySpark script that can be watched, stopped and captured."""

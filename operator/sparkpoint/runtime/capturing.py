@@ -1,0 +1,319 @@
+"""The process that captures: `python -m sparkpoint.runtime.capturing`, started by the agent.
+
+A process of its own, so that hashing takes no turn of the driver's interpreter, its memory is not
+the driver's, and killing it at any moment hurts neither the driver nor the repository. It reads an
+Order, answers that it is ready, reads Go, and tells how far it is until it ends with a result or an
+error (see orders.py). When its input ends the driver is gone, and so is the reason to go on.
+"""
+
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO
+
+from sparkpoint.checkpoint.errors import CheckpointError, NothingCommittedError
+from sparkpoint.runtime.model import ErrorInfo, SavepointSummary
+from sparkpoint.runtime.orders import Go, Line, Order, folder_of
+from sparkpoint.savepoint import CaptureRequest, Repository, Savepoint
+from sparkpoint.savepoint.catalogue import read_savepoint
+from sparkpoint.savepoint.errors import (
+    NameTakenError,
+    NoQueryError,
+    NoSuchSavepointError,
+    SavepointError,
+)
+from sparkpoint.savepoint.leases import hold
+from sparkpoint.savepoint.names import manifest_path
+from sparkpoint.savepoint.progress import Amount
+from sparkpoint.storage import open_store
+from sparkpoint.storage.errors import StorageError
+
+__all__ = ["Capture", "Reporter", "explain", "main"]
+
+_NICE = 10
+"""Below the driver and its executors in local mode, above nothing."""
+_PAUSE = 0.2
+"""Seconds between two lines about how far it is."""
+_LONGEST = 4000
+"""Characters of an error's message: it ends up in a status field."""
+_TRIGGER = "agent"
+
+
+class Capture:
+    """One savepoint: what can be looked at before (`prepare`), and the rest (`take`)."""
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self._source = open_store(order.source, order.source_endpoint)
+        self._repository = Repository.init(open_store(order.repository, order.repository_endpoint))
+        self._path = manifest_path(order.namespace, order.job, order.name)
+
+    def prepare(self) -> None:
+        """Fail now if it cannot come to anything: the job still runs."""
+        existing = self._existing()
+        if existing is not None:
+            self._check_ours(existing)
+        if self._order.stops:
+            # Writing and deleting a lease is the proof that the repository takes writes.
+            with hold(self._repository.store, f"check before a stop: {self._path}"):
+                pass
+
+    def take(self, checkpoints: Mapping[str, str], report: "Reporter") -> SavepointSummary:
+        """Capture, unless this very savepoint exists: an agent before us may have made it."""
+        folders, left_out = self._folders(checkpoints)
+        names = {folder: query for query, folder in folders.items()}
+        existing = self._existing()
+        if existing is None:
+            try:
+                existing = self._capture(tuple(folders.values()), report)
+            except NameTakenError as error:
+                if error.existing is None:
+                    raise
+                existing = error.existing
+        self._check_ours(existing)
+        self._repository.tag(existing, self._order.tags)
+        return self._summary(existing, names, left_out)
+
+    def _capture(self, folders: tuple[str, ...], report: "Reporter") -> Savepoint:
+        order = self._order
+        request = CaptureRequest(
+            namespace=order.namespace,
+            job=order.job,
+            name=order.name,
+            parent=order.parent,
+            queries=folders,
+            tags=order.tags,
+            revision=order.revision,
+            spark_version=order.spark_version,
+            epoch=order.epoch,
+            trigger=order.trigger or _TRIGGER,
+        )
+        return self._repository.capture(self._source, request, progress=report).savepoint
+
+    def _existing(self) -> Savepoint | None:
+        try:
+            return read_savepoint(self._repository.store, self._path)
+        except NoSuchSavepointError:
+            return None
+
+    def _check_ours(self, found: Savepoint) -> None:
+        """NameTakenError unless it is what this order would make."""
+        manifest, order = found.manifest, self._order
+        same = (
+            (manifest.source.uri, self._source.uri, "checkpoint"),
+            (manifest.source.epoch, order.epoch, "epoch"),
+            (manifest.revision, order.revision, "revision"),
+            (manifest.trigger, order.trigger or _TRIGGER, "trigger"),
+        )
+        for was, wanted, what in same:
+            if was != wanted:
+                raise NameTakenError(
+                    f"{self._where} exists already, of {what} {was}; this one is of {wanted}. "
+                    "Choose another name, or delete that savepoint.",
+                    found,
+                )
+        if order.stops and not self._at_boundary(found):
+            raise NameTakenError(
+                f"{self._where} exists already, and the job has gone on since. Choose another "
+                "name for the savepoint of this stop.",
+                found,
+            )
+
+    def _at_boundary(self, savepoint: Savepoint) -> bool:
+        """Whether it holds the last batch of each query."""
+        manifest = savepoint.manifest
+        last = {query.prefix: self._newest(query.prefix, "commits") for query in manifest.queries}
+        return not manifest.pending and all(
+            last[query.prefix] == query.batch for query in manifest.queries
+        )
+
+    def _folders(self, checkpoints: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+        """Query -> folder to take, and the queries that have not begun a batch yet."""
+        folders: dict[str, str] = {}
+        left_out: list[str] = []
+        for query, checkpoint in sorted(checkpoints.items()):
+            folder = folder_of(self._order.source, checkpoint)
+            if folder is None:
+                raise NoQueryError(
+                    f"The checkpoint of query {query!r}, {checkpoint}, is not right below the "
+                    f"epoch directory {self._order.source}: a savepoint cannot take it along."
+                )
+            if self._newest(folder, "offsets") is None:
+                left_out.append(query)
+            else:
+                folders[query] = folder
+        if not folders:
+            raise NothingCommittedError(
+                f"No query of {self._source.uri} has begun a batch yet. Ask again when one has."
+            )
+        return folders, left_out
+
+    def _newest(self, folder: str, log: str) -> int | None:
+        _, entries = self._source.children(f"{folder}/{log}")
+        names = [entry.path.rsplit("/", 1)[-1] for entry in entries]
+        return max((int(name) for name in names if name.isdecimal()), default=None)
+
+    @property
+    def _where(self) -> str:
+        return f"{self._repository.store.uri}/{self._path}"
+
+    def _summary(
+        self, savepoint: Savepoint, names: Mapping[str, str], left_out: list[str]
+    ) -> SavepointSummary:
+        manifest = savepoint.manifest
+        parent = manifest.parent
+        return SavepointSummary(
+            id=savepoint.id,
+            name=manifest.name,
+            batches={names.get(q.prefix, q.prefix): q.batch for q in manifest.queries},
+            files=manifest.files.count,
+            bytes=manifest.files.bytes,
+            new_bytes=manifest.files.new_bytes,
+            seconds=manifest.timing.seconds,
+            created=manifest.created,
+            parent=f"{parent.namespace}/{parent.job}/{parent.name}" if parent else None,
+            location=self._where,
+            pending=manifest.pending,
+            left_out=tuple(left_out),
+        )
+
+
+class Reporter:
+    """Says how far a capture is: called from many threads, heard a few times a second."""
+
+    def __init__(
+        self, say: Callable[[Line], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._say, self._clock = say, clock
+        self._lock = threading.Lock()
+        self._line = Line(stage="")
+        self._said = float("-inf")
+
+    def start(self, what: str, total: Amount) -> None:
+        """A phase begins."""
+        with self._lock:
+            self._line = Line(stage=what, total_bytes=total.bytes)
+            self._tell()
+
+    def advance(self, done: Amount) -> None:
+        """This much more is done."""
+        with self._lock:
+            so_far = self._line.done_bytes + done.bytes
+            self._line = self._line.model_copy(update={"done_bytes": so_far})
+            if self._clock() - self._said >= _PAUSE:
+                self._tell()
+
+    def note(self, text: str) -> None:
+        """For the driver's log."""
+        print(f"savepoint: {text}", file=sys.stderr, flush=True)
+
+    def _tell(self) -> None:
+        self._said = self._clock()
+        self._say(self._line)
+
+
+class _Input:
+    """Lines of standard input, without a buffer that a dying interpreter would have to lock."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def line(self) -> bytes | None:
+        """The next line; None at the end."""
+        while b"\n" not in self._rest:
+            data = os.read(0, 65536)
+            if not data:
+                return None
+            self._rest += data
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line
+
+    def end_with_it(self) -> None:
+        """End this process as soon as the input does."""
+
+        def watch() -> None:
+            while os.read(0, 4096):
+                pass
+            os._exit(1)
+
+        threading.Thread(target=watch, name="parent", daemon=True).start()
+
+
+def explain(error: Exception) -> ErrorInfo:
+    """An error in words; one of no tree of ours also leaves its traceback in the driver's log."""
+    name, message = type(error).__name__.removesuffix("Error"), str(error)
+    if not isinstance(error, SavepointError | CheckpointError | StorageError):
+        traceback.print_exception(error)
+        return ErrorInfo(type=name, message=f"Unexpected {name}: {message}"[:_LONGEST])
+    places = getattr(error, "__notes__", [])
+    if places and places[0] not in message:
+        message = f"{places[0]}: {message}"
+    # A running query commits its first batch sooner or later.
+    retry_helps = error.retry_helps or isinstance(error, NothingCommittedError)
+    return ErrorInfo(type=name, message=message[:_LONGEST], retry_helps=retry_helps)
+
+
+def main() -> int:
+    """Do one order."""
+    output = _own_output()
+    # A lease that is held is given back on the way out.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    source = _Input()
+
+    def say(line: Line) -> None:
+        output.write(line.model_dump_json(exclude_defaults=True).encode() + b"\n")
+
+    try:
+        return _work(source, say)
+    # The outermost loop of this process: whatever it is, the agent shall hear it.
+    except Exception as error:
+        say(Line(error=explain(error)))
+        return 1
+
+
+def _work(source: _Input, say: Callable[[Line], None]) -> int:
+    order = source.line()
+    if order is None:
+        return 1
+    return _do(Order.model_validate_json(order), source, say)
+
+
+def _do(order: Order, source: _Input, say: Callable[[Line], None]) -> int:
+    if not order.stops:
+        # Beside a job that stands still there is nobody to be considerate of, and time counts.
+        _stand_back()
+    capture = Capture(order)
+    capture.prepare()
+    say(Line(ready=True))
+    go = source.line()
+    if go is None:
+        return 1
+    source.end_with_it()
+    checkpoints = Go.model_validate_json(go).checkpoints
+    say(Line(result=capture.take(checkpoints, Reporter(say))))
+    return 0
+
+
+def _own_output() -> IO[bytes]:
+    """Standard output for our lines only: whatever else prints goes to the driver's log."""
+    output = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)
+    return output
+
+
+def _stand_back() -> None:
+    """Let the driver have the processor and, when memory runs out, survive."""
+    os.nice(_NICE)
+    # Only Linux has it, and a locked-down container may not.
+    score = Path("/proc/self/oom_score_adj")
+    if os.access(score, os.W_OK):
+        score.write_text("1000")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,31 @@
+"""What the runtime itself may have to say.
+
+DriverError
+├── RefusedError         an option or the surroundings do not allow to run at all
+├── IdentityError        a query has no name of its own; the script is to blame
+└── ConnectError         the script made a Spark Connect session; nothing here reaches into one
+
+ScriptOver              not an error: unwinds a script whose time is over
+"""
+
+__all__ = ["ConnectError", "DriverError", "IdentityError", "RefusedError", "ScriptOver"]
+
+
+class DriverError(Exception):
+    """Base of this tree."""
+
+
+class RefusedError(DriverError):
+    """Nothing was started, and the message says what to change."""
+
+
+class IdentityError(DriverError):
+    """A query whose checkpoint nobody could find again."""
+
+
+class ConnectError(DriverError):
+    """A session of Spark Connect."""
+
+
+class ScriptOver(SystemExit):
+    """Passes through `except Exception`, and through threads without a word."""

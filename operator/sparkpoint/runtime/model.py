@@ -1,0 +1,255 @@
+"""What the parts of the runtime tell each other, and what the agent tells the world.
+
+Every document is a pydantic model: the agent sends them, the client reads them, the termination
+message is one of them.
+"""
+
+from datetime import datetime
+from enum import Enum
+from typing import Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict
+
+__all__ = [
+    "EndReason",
+    "ErrorInfo",
+    "GateInfo",
+    "Job",
+    "OperationState",
+    "Progress",
+    "QueryEnd",
+    "QueryProgress",
+    "RehearsalInfo",
+    "SavepointOperation",
+    "SavepointRequest",
+    "SavepointSummary",
+    "StopOperation",
+    "StopReport",
+    "StopRequest",
+    "Termination",
+]
+
+
+class Document(BaseModel):
+    """Fields that a reader does not know are from a newer writer, and are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class ErrorInfo(Document):
+    """An exception in words that fit into a status field."""
+
+    type: str
+    """The Python class, or Spark's error class such as STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE."""
+    message: str
+    where: str | None = None
+    """`script.py:12` where the script is to blame."""
+    retry_helps: bool = False
+    """Whether the same request may succeed later."""
+
+
+class QueryProgress(Document):
+    """One query as its listener has seen it last."""
+
+    name: str
+    id: str
+    run_id: str
+    active: bool
+    batch: int | None = None
+    """The last batch that was reported as done; None before the first one."""
+    input_rows: int = 0
+    """Rows read since this run began: a counter, which rates between two looks can be made of."""
+    input_rows_per_second: float = 0
+    processed_rows_per_second: float = 0
+    batch_seconds: float = 0
+    state_rows: int = 0
+    state_bytes: int = 0
+    """Memory used by the state stores, as Spark reports it."""
+    state_file_bytes: int = 0
+    """RocksDB's files on the executors' disks; 0 for the provider that keeps all in memory."""
+    watermark: str | None = None
+    last_commit: datetime | None = None
+    trigger_active: bool = False
+    checkpoint: str = ""
+    error: ErrorInfo | None = None
+
+
+class GateInfo(Document):
+    """Whether queries may start."""
+
+    epoch: int
+    state: Literal["none", "waiting", "open", "closed"]
+    """`none`: not gated. `closed`: this epoch is over, nothing starts any more."""
+    waiting_since: datetime | None = None
+
+
+class RehearsalInfo(Document):
+    """What a trial run on a copy of a savepoint showed."""
+
+    savepoint: str
+    state: Literal["running", "done"]
+    verdict: Literal["compatible", "incompatible", "unknown"] | None = None
+    queries: dict[str, ErrorInfo | None] = {}
+    """Query -> what is wrong; None if it made its batch."""
+
+
+class Progress(Document):
+    """Answer of GET /v1/progress."""
+
+    job: str
+    epoch: int
+    phase: Literal["starting", "rehearsing", "gated", "running", "stopping", "ended"]
+    gate: GateInfo
+    queries: list[QueryProgress]
+    rehearsal: RehearsalInfo | None = None
+
+
+class QueryEnd(Document):
+    """Where a query stopped."""
+
+    batch: int | None
+    """The last committed one."""
+    clean: bool
+    """The offset log ends with the commit log: nothing is in flight."""
+    error: ErrorInfo | None = None
+
+
+class StopReport(Document):
+    """How a stop went, per query."""
+
+    clean: bool
+    queries: dict[str, QueryEnd]
+    seconds: float
+
+
+class OperationState(Enum):
+    """How far a named operation is."""
+
+    RUNNING = "Running"
+    DONE = "Done"
+    FAILED = "Failed"
+
+
+class SavepointRequest(Document):
+    """Body of PUT /v1/savepoints/{name}."""
+
+    repository: str
+    endpoint_url: str | None = None
+    parent: str = "continued"
+    tags: tuple[str, ...] = ()
+    revision: str | None = None
+    trigger: str | None = None
+
+
+class SavepointSummary(Document):
+    """What a manifest says in short."""
+
+    id: str
+    name: str
+    batches: dict[str, int]
+    files: int
+    bytes: int
+    new_bytes: int
+    seconds: float
+    created: datetime | None = None
+    parent: str | None = None
+    """`namespace/job/name` of the savepoint before it."""
+    location: str = ""
+    """URI of the manifest."""
+    pending: bool = False
+    """A batch was begun and not committed: always false after a clean stop."""
+    left_out: tuple[str, ...] = ()
+    """Queries that have not begun a batch yet: there is nothing to take of them."""
+
+
+class SavepointOperation(Document):
+    """Answer of PUT and GET /v1/savepoints/{name}."""
+
+    name: str
+    state: OperationState
+    stage: str = ""
+    done_bytes: int = 0
+    total_bytes: int = 0
+    result: SavepointSummary | None = None
+    error: ErrorInfo | None = None
+
+
+class StopRequest(Document):
+    """Body of PUT /v1/stop/{operation}."""
+
+    savepoint_name: str | None = None
+    """Capture under this name once every query stands at its boundary."""
+    savepoint: SavepointRequest | None = None
+    budget_seconds: float | None = None
+    """How long running batches may take; the runtime's own budget if None."""
+
+
+class StopOperation(Document):
+    """Answer of PUT and GET /v1/stop/{operation}."""
+
+    operation: str
+    state: OperationState
+    report: StopReport | None = None
+    savepoint: SavepointOperation | None = None
+    error: ErrorInfo | None = None
+
+
+class EndReason(Enum):
+    """Why the driver ended."""
+
+    SCRIPT_ENDED = "ScriptEnded"
+    SCRIPT_FAILED = "ScriptFailed"
+    QUERY_FAILED = "QueryFailed"
+    STOPPED = "Stopped"
+    """On request of the agent."""
+    TERMINATED = "Terminated"
+    """By SIGTERM or SIGINT."""
+    GATE_NOT_OPENED = "GateNotOpened"
+    EPOCH_OVER = "EpochOver"
+    REFUSED = "Refused"
+    """Something about the request or the surroundings: bad option, port taken, epoch directory."""
+    INTERNAL = "InternalError"
+
+
+class Termination(Document):
+    """The termination message of the pod: at most 4 KiB of JSON."""
+
+    reason: EndReason
+    message: str
+    exit_code: int
+    clean: bool
+    epoch: int
+    operation: str | None = None
+    """The stop that was asked for."""
+    savepoint: str | None = None
+    queries: dict[str, QueryEnd] = {}
+    queries_omitted: int = 0
+    """How many did not fit."""
+    error: ErrorInfo | None = None
+
+
+class Job(Protocol):
+    """What the agent needs of the running job; every call is safe from any thread."""
+
+    def progress(self) -> Progress:
+        """Everything as it is now, from memory: no call into Spark."""
+        ...
+
+    def stop(self, operation: str, budget_seconds: float | None) -> StopReport:
+        """Bring every query to its boundary and keep it there; blocks; the same report again.
+
+        The process does not end before `finish` is called for this operation.
+        """
+        ...
+
+    def finish(self, operation: str, savepoint: str | None) -> None:
+        """Let the process end now that everything about the stop is done."""
+        ...
+
+    def open_gate(self, epoch: int) -> GateInfo:
+        """Let queries start if this is the epoch; any other one closes or refuses it."""
+        ...
+
+    def checkpoints(self) -> dict[str, str]:
+        """Query -> URI of its checkpoint, for those that have been started."""
+        ...

@@ -1,0 +1,198 @@
+"""The command line of the runtime; every mistake is told at once."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from sparkpoint.runtime.errors import RefusedError
+
+__all__ = ["AgentOptions", "Expectation", "FailurePolicy", "Options", "parse_options"]
+
+Expectation = Literal["empty", "restored", "any"]
+FailurePolicy = Literal["fail", "ignore"]
+
+USAGE = (
+    "python -m sparkpoint.runtime --epoch-dir URI --epoch N --job NAMESPACE/NAME [option…] "
+    "-- script.py [argument…]"
+)
+STOP_BUDGET = 25.0
+"""Below Kubernetes' grace period of 30 seconds."""
+_JOB = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_LONGEST_WAIT = 10 * 365 * 86_400
+_HIGHEST_PORT = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOptions:
+    """Where the agent listens, and where its token is."""
+
+    host: str
+    port: int
+    """0: any free one."""
+    token_file: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the launcher was told."""
+
+    epoch_dir: str
+    epoch: int
+    job: str
+    script: str
+    arguments: tuple[str, ...] = ()
+    gate_deadline: float | None = None
+    gated: bool = False
+    stop_budget: float = STOP_BUDGET
+    on_query_failure: FailurePolicy = "fail"
+    expect: Expectation = "any"
+    agent: AgentOptions | None = None
+    termination_log: Path | None = None
+
+
+def parse_options(arguments: Sequence[str]) -> Options:
+    """The options, or RefusedError that lists everything that is wrong with them."""
+    ours, script = _split(arguments)
+    problems: list[str] = []
+    raw = _read(ours, problems)
+    if not script:
+        problems.append("there is no script: write `-- script.py` at the end")
+    options = Options(
+        epoch_dir=_required(raw.get("--epoch-dir"), "--epoch-dir", problems),
+        epoch=_epoch(raw.get("--epoch"), problems),
+        job=_job(raw.get("--job"), problems),
+        script=script[0] if script else "",
+        arguments=tuple(script[1:]),
+        gated="--gated" in raw,
+        gate_deadline=_seconds(raw.get("--gate-deadline"), "--gate-deadline", problems),
+        stop_budget=_budget(raw.get("--stop-budget"), problems),
+        on_query_failure=_policy(raw.get("--on-query-failure"), problems),
+        expect=_expectation(raw.get("--expect"), problems),
+        agent=_agent(raw, problems),
+        termination_log=Path(log) if (log := raw.get("--termination-log")) else None,
+    )
+    if options.gate_deadline is not None and not options.gated:
+        problems.append("--gate-deadline does nothing without --gated")
+    if problems:
+        listed = "".join(f"\n  - {problem}" for problem in problems)
+        raise RefusedError(f"The command line cannot be used:{listed}\nUsage: {USAGE}")
+    return options
+
+
+def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    if "--" not in arguments:
+        return list(arguments), []
+    at = list(arguments).index("--")
+    return list(arguments[:at]), list(arguments[at + 1 :])
+
+
+_VALUES = (
+    "--epoch-dir",
+    "--epoch",
+    "--job",
+    "--gate-deadline",
+    "--stop-budget",
+    "--on-query-failure",
+    "--expect",
+    "--agent-host",
+    "--agent-port",
+    "--token-file",
+    "--termination-log",
+)
+_FLAGS = ("--gated",)
+
+
+def _read(arguments: Sequence[str], problems: list[str]) -> dict[str, str]:
+    """Name -> value as given; argparse would end at the first mistake."""
+    found: dict[str, str] = {}
+    rest = iter(arguments)
+    for argument in rest:
+        name, equals, value = argument.partition("=")
+        if name in _FLAGS and not equals:
+            found[name] = name
+        elif name in _VALUES:
+            found[name] = value if equals else next(rest, "")
+        else:
+            problems.append(f"{argument!r} is not an option")
+    return found
+
+
+def _required(value: str | None, name: str, problems: list[str]) -> str:
+    if not value or not value.strip():
+        problems.append(f"{name} is missing")
+        return ""
+    return value
+
+
+def _epoch(value: str | None, problems: list[str]) -> int:
+    text = _required(value, "--epoch", problems)
+    if text and not (text.isascii() and text.isdecimal()):
+        problems.append(f"--epoch is {text!r}: give a whole number from 0 upwards")
+        return 0
+    return int(text or 0)
+
+
+def _job(value: str | None, problems: list[str]) -> str:
+    text = _required(value, "--job", problems)
+    if text and not _JOB.fullmatch(text):
+        problems.append(
+            f"--job is {text!r}: give NAMESPACE/NAME in lower-case letters, digits, '-' and '.'"
+        )
+    return text
+
+
+def _seconds(value: str | None, name: str, problems: list[str]) -> float | None:
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = float("nan")
+    if not 0 <= seconds <= _LONGEST_WAIT:
+        problems.append(f"{name} is {value!r}: give a number of seconds")
+        return None
+    return seconds
+
+
+def _budget(value: str | None, problems: list[str]) -> float:
+    seconds = _seconds(value, "--stop-budget", problems)
+    return STOP_BUDGET if seconds is None else seconds
+
+
+def _policy(value: str | None, problems: list[str]) -> FailurePolicy:
+    match value:
+        case None | "fail":
+            return "fail"
+        case "ignore":
+            return "ignore"
+    problems.append(f"--on-query-failure is {value!r}: give fail or ignore")
+    return "fail"
+
+
+def _expectation(value: str | None, problems: list[str]) -> Expectation:
+    match value:
+        case None | "any":
+            return "any"
+        case "empty":
+            return "empty"
+        case "restored":
+            return "restored"
+    problems.append(f"--expect is {value!r}: give empty, restored or any")
+    return "any"
+
+
+def _agent(raw: Mapping[str, str], problems: list[str]) -> AgentOptions | None:
+    host, port = raw.get("--agent-host"), raw.get("--agent-port")
+    token_file = raw.get("--token-file")
+    if host is None and port is None and token_file is None:
+        return None
+    for name, value in (("--agent-port", port), ("--token-file", token_file)):
+        if not value:
+            problems.append(f"{name} is missing: the agent needs it")
+    number = port or "0"
+    if not (number.isascii() and number.isdecimal() and int(number) <= _HIGHEST_PORT):
+        problems.append(f"--agent-port is {port!r}: give a number from 0 (any) to {_HIGHEST_PORT}")
+        number = "0"
+    return AgentOptions(host or "127.0.0.1", int(number), Path(token_file or ""))

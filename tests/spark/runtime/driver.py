@@ -1,0 +1,154 @@
+"""A driver under test: `python -m sparkpoint.runtime` in its own process. Waits are bounded."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sparkpoint.runtime.model import Termination
+
+__all__ = ["SCRIPTS", "Driver", "Setting", "driving"]
+
+SCRIPTS = Path(__file__).parent / "scripts"
+_CONF = """\
+spark.master local[2]
+spark.ui.enabled false
+spark.ui.showConsoleProgress false
+spark.log.level ERROR
+spark.driver.host 127.0.0.1
+spark.driver.bindAddress 127.0.0.1
+spark.sql.session.timeZone UTC
+spark.sql.shuffle.partitions 2
+spark.default.parallelism 2
+spark.sql.streaming.stateStore.minDeltasForSnapshot 3
+"""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where a job lives, through all its drivers."""
+
+    root: Path
+    confs: dict[str, str] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
+    epoch_uri: str | None = None
+    """Where its checkpoints are, if not in a directory."""
+
+    @property
+    def epoch_dir(self) -> Path:
+        """Where its checkpoints are, by default."""
+        return self.root / "epoch"
+
+    def checkpoint(self, query: str) -> Path:
+        """Of one query."""
+        return self.epoch_dir / query
+
+    def environment(self) -> dict[str, str]:
+        """Spark's own way to be told what scripts do not say: a file of defaults."""
+        conf = self.root / "conf"
+        conf.mkdir(parents=True, exist_ok=True)
+        lines = "".join(f"{key} {value}\n" for key, value in self.confs.items())
+        (conf / "spark-defaults.conf").write_text(_CONF + lines)
+        return {
+            **os.environ,
+            **self.variables,
+            "SPARK_CONF_DIR": str(conf),
+            "PYSPARK_PYTHON": sys.executable,
+            # Short runs: no time for the second compiler to pay off.
+            "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        }
+
+
+class Driver:
+    """The process."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", root: Path) -> None:
+        self.process, self._root = process, root
+
+    @property
+    def log(self) -> str:
+        """All that it has written so far."""
+        return (self._root / "driver.log").read_text(errors="replace")
+
+    def await_true(self, what: Callable[[], object], seconds: float = 120) -> None:
+        """Wait until something holds; AssertionError if it does not, or the driver ends."""
+        deadline = time.monotonic() + seconds
+        while not what():
+            assert self.process.poll() is None, f"the driver has ended:\n{self.log[-4000:]}"
+            assert time.monotonic() < deadline, f"waited {seconds:.0f} s:\n{self.log[-4000:]}"
+            time.sleep(0.05)
+
+    def signal(self, number: signal.Signals) -> None:
+        """To the process alone, as the kubelet does."""
+        self.process.send_signal(number)
+
+    def interrupt(self) -> None:
+        """To everything in its process group, as Ctrl-C in a terminal does."""
+        os.killpg(self.process.pid, signal.SIGINT)
+
+    def end(self, seconds: float = 120) -> Termination:
+        """Wait for its end; its last word, which agrees with its exit code."""
+        try:
+            code = self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still running:\n{self.log[-4000:]}") from None
+        text = (self._root / "termination").read_text()
+        assert len(text.encode()) <= 4096
+        termination = Termination.model_validate_json(text)
+        assert termination.exit_code == code, self.log[-4000:]
+        return termination
+
+    def kill_jvm(self) -> None:
+        """As the kernel does when memory runs out."""
+        for pid in _children(self.process.pid):
+            os.kill(pid, signal.SIGKILL)
+
+    def kill(self) -> None:
+        """As a lost node: the process and its JVM, at once."""
+        for pid in (*_children(self.process.pid), self.process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait(30)
+
+
+@contextlib.contextmanager
+def driving(
+    setting: Setting, script: str | Path, *arguments: object, options: tuple[str, ...] = ()
+) -> Iterator[Driver]:
+    """Run a script until the block ends."""
+    path = SCRIPTS / script if isinstance(script, str) else script
+    directory = setting.epoch_uri or str(setting.epoch_dir)
+    command = [sys.executable, "-m", "sparkpoint.runtime", "--epoch-dir", directory]
+    command += ["--epoch", "1", "--job", "tests/job", *options]
+    command += ["--termination-log", str(setting.root / "termination")]
+    command += ["--", str(path), *map(str, arguments)]
+    setting.root.mkdir(parents=True, exist_ok=True)
+    (setting.root / "termination").unlink(missing_ok=True)
+    with (setting.root / "driver.log").open("wb") as log:
+        process = subprocess.Popen(
+            command,
+            cwd=setting.root,
+            env=setting.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    driver = Driver(process, setting.root)
+    try:
+        yield driver
+    finally:
+        driver.kill()
+
+
+def _children(parent: int) -> list[int]:
+    """Its JVM, which has a process group of its own."""
+    found = Path(f"/proc/{parent}/task/{parent}/children")
+    with contextlib.suppress(OSError):
+        return [int(pid) for pid in found.read_text().split()]
+    return []

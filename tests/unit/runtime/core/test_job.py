@@ -1,0 +1,197 @@
+"""The job between script, agent and signals: one cause ends it, once."""
+
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from pyspark.sql import SparkSession
+
+from sparkpoint.runtime.ending import Cause
+from sparkpoint.runtime.errors import ScriptOver
+from sparkpoint.runtime.hooks import Asked
+from sparkpoint.runtime.identity import Identity, Place
+from sparkpoint.runtime.job import RunningJob
+from sparkpoint.runtime.model import EndReason, ErrorInfo
+from sparkpoint.runtime.options import Options
+from sparkpoint.runtime.queries import StartedQuery
+from sparkpoint.runtime.script import ScriptEnd
+from sparkpoint.storage import open_store
+from tests.unit.runtime.core.fakes import FakeExecution
+
+TERMINATED = Cause(EndReason.TERMINATED, "SIGTERM was received.")
+ERROR = ErrorInfo(type="ValueError", message='File "/app/job.py", line 12, in f\nno')
+
+
+class World:
+    """A job without Spark."""
+
+    def __init__(self, root: Path, **options: object) -> None:
+        least: dict[str, object] = {"epoch_dir": str(root), "epoch": 3, "job": "a/b", "script": "s"}
+        # Options are checked where they are parsed.
+        self.options = Options(**{**least, **options})  # type: ignore[arg-type]
+        self.job = RunningJob(self.options, open_store(str(root)))
+        self.executions: dict[str, FakeExecution] = {}
+
+    def start(self, name: str, **traits: bool) -> FakeExecution:
+        """As the script does."""
+        session = SimpleNamespace(
+            _jsparkSession=SimpleNamespace(sessionUUID=lambda: "u"),
+            streams=SimpleNamespace(addListener=lambda _: None),
+        )
+        asked = Asked(name, None, Place("s", 1), cast(SparkSession, session))
+        with self.job.starting(asked) as begun:
+            execution = FakeExecution(name, **traits)
+            query = StartedQuery(
+                Identity(begun.name, begun.name),
+                begun.checkpoint,
+                execution,
+                on_end=self.job.query_ended,
+            )
+            self.job.register(query)
+        return execution
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def in_thread(call: object) -> threading.Thread:
+    assert callable(call)
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_checkpoints_are_in_the_epoch_directory(world: World, tmp_path: Path) -> None:
+    world.start("visits")
+
+    assert world.job.checkpoints() == {"visits": f"file:{tmp_path}/visits"}
+    assert [query.name for query in world.job.progress().queries] == ["visits"]
+    assert world.job.progress().phase == "running"
+
+
+def test_nothing_starts_once_the_job_ends(world: World) -> None:
+    world.start("a")
+    assert world.job.end(TERMINATED)
+
+    with pytest.raises(ScriptOver):
+        world.start("b")
+
+    world.job.await_release()
+    assert set(world.job.termination().queries) == {"a"}
+
+
+def test_the_first_cause_counts(world: World) -> None:
+    assert world.job.end(TERMINATED)
+    assert not world.job.end(Cause(EndReason.STOPPED, "later"))
+    world.job.script_ended(ScriptEnd(1, ERROR))
+    world.job.await_release()
+
+    termination = world.job.termination()
+    assert (termination.reason, termination.exit_code) == (EndReason.TERMINATED, 0)
+
+
+def test_a_stop_holds_the_process_until_it_is_finished(world: World) -> None:
+    world.start("a")
+
+    report = world.job.stop("op-1", 30)
+
+    assert report.clean
+    assert world.job.stop("op-1", 30) is report
+    assert (world.job.is_released, world.job.progress().phase) == (False, "stopping")
+    world.job.finish("op-1", "before-upgrade")
+    assert world.job.await_release().reason is EndReason.STOPPED
+    termination = world.job.termination()
+    assert (termination.operation, termination.savepoint) == ("op-1", "before-upgrade")
+    assert world.job.progress().phase == "ended"
+
+
+def test_a_second_operation_may_finish_what_a_failed_one_began(world: World) -> None:
+    first = world.job.stop("op-1", 30)
+    second = world.job.stop("op-2", 30)
+    world.job.finish("op-2", None)
+
+    assert first is second
+    assert world.job.is_released
+
+
+def test_sigterm_gives_a_stop_that_nobody_finishes_so_much_time(world: World) -> None:
+    world.job.stop("op-1", 30)
+    assert not world.job.end(TERMINATED)
+
+    world.job.release_after(0.05)
+
+    assert world.job.await_release().reason is EndReason.STOPPED
+
+
+def test_the_script_waits_while_we_stop(world: World) -> None:
+    execution = world.start("a", stubborn=True)
+    assert world.job.end(TERMINATED, 0.3)
+
+    query, session = in_thread(world.job.stopping_query), in_thread(world.job.stopping_session)
+    query.join(10)
+    session.join(10)
+
+    assert execution.interrupted
+    assert world.job.is_released
+
+
+def test_a_script_that_stops_the_session_stops_at_a_boundary_and_may_go_on(world: World) -> None:
+    world.start("a")
+
+    world.job.stopping_session()
+
+    assert world.job.progress().phase == "running"
+    world.start("b")
+    world.job.end(TERMINATED)
+    world.job.await_release()
+    assert world.job.termination().clean
+
+
+def test_a_dead_query_ends_the_job_and_says_where(world: World) -> None:
+    execution, other = world.start("bad"), world.start("good")
+    execution.die(ERROR)
+
+    assert world.job.await_release().reason is EndReason.QUERY_FAILED
+    termination = world.job.termination()
+    assert termination.exit_code == 80
+    assert termination.error is not None
+    assert termination.error.where == "/app/job.py:12"
+    assert termination.queries["good"].clean
+    assert not other.interrupted
+
+
+def test_a_dead_query_may_be_left_to_the_script(tmp_path: Path) -> None:
+    world = World(tmp_path, on_query_failure="ignore")
+    world.start("bad").die(ERROR)
+    world.start("good")
+
+    world.job.script_ended(ScriptEnd(0))
+    world.job.await_release()
+
+    termination = world.job.termination()
+    assert (termination.reason, termination.exit_code) == (EndReason.SCRIPT_ENDED, 0)
+
+
+def test_a_later_epoch_ends_a_running_job_at_once(world: World) -> None:
+    execution = world.start("a", stubborn=True)
+
+    assert world.job.open_gate(4).state == "closed"
+
+    assert world.job.await_release().reason is EndReason.EPOCH_OVER
+    assert execution.interrupted
+    assert world.job.termination().exit_code == 82
+
+
+def test_the_gate_is_shown_and_its_deadline_ends_the_script(tmp_path: Path) -> None:
+    world = World(tmp_path, gated=True, gate_deadline=0.05)
+    assert world.job.progress().phase == "starting"
+
+    with pytest.raises(ScriptOver):
+        world.start("a")
+
+    assert world.job.await_release().reason is EndReason.GATE_NOT_OPENED
+    assert world.job.termination().exit_code == 82
