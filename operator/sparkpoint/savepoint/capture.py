@@ -34,6 +34,7 @@ from sparkpoint.savepoint.manifest import (
     canonical,
     moment,
 )
+from sparkpoint.savepoint.marker import Marker, read_marker
 from sparkpoint.savepoint.names import check_name, manifest_path
 from sparkpoint.savepoint.objects import ObjectWriter
 from sparkpoint.savepoint.parents import continued
@@ -104,10 +105,11 @@ def capture(
     path = manifest_path(request.namespace, request.job, request.name or "")
     _check_free(store, path)
     queries = _queries(source, request)
-    parent = _parent(store, source, request)
+    marker = read_marker(source)
+    parent = _parent(store, source, marker, request)
     pins = [parent.manifest.files.table] if parent else []
     with hold(store, f"capture {path}", pins=pins) as lease:
-        lineage = _verified_lineage(store, source, parent)
+        lineage = _verified_lineage(store, source, marker, parent)
         writer = ObjectWriter(store, lineage.locations)
         taken = _take(source, queries, writer, lineage, request, progress or Silent(), lease)
         records = [record for each in taken for record in each.records(writer)]
@@ -169,12 +171,14 @@ def _queries(source: Store, request: CaptureRequest) -> tuple[str, ...]:
     return tuple(dict.fromkeys(request.queries)) or tuple(found)
 
 
-def _parent(store: Store, source: Store, request: CaptureRequest) -> Savepoint | None:
+def _parent(
+    store: Store, source: Store, marker: Marker | None, request: CaptureRequest
+) -> Savepoint | None:
     match request.parent:
         case Savepoint() as found:
             return found
         case "continued":
-            return continued(store, source, namespace=request.namespace, job=request.job)
+            return continued(store, source, marker, namespace=request.namespace, job=request.job)
         case "none":
             return None
         case "latest":
@@ -183,7 +187,9 @@ def _parent(store: Store, source: Store, request: CaptureRequest) -> Savepoint |
             return catalogue.find(store, reference)
 
 
-def _verified_lineage(store: Store, source: Store, parent: Savepoint | None) -> Lineage:
+def _verified_lineage(
+    store: Store, source: Store, marker: Marker | None, parent: Savepoint | None
+) -> Lineage:
     """What the parent has, if it is still there now that the lease pins it."""
     if parent is None:
         return no_lineage()
@@ -191,7 +197,7 @@ def _verified_lineage(store: Store, source: Store, parent: Savepoint | None) -> 
         present = catalogue.read_savepoint(store, parent.path)
     except NoSuchSavepointError:
         return no_lineage()
-    return read_lineage(store, source, present) if present.id == parent.id else no_lineage()
+    return read_lineage(store, source, marker, present) if present.id == parent.id else no_lineage()
 
 
 def _take(

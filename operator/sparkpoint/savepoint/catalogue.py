@@ -288,7 +288,7 @@ def read_table_object(store: Store, digest: str, *, where: str) -> Table:
     except NotFoundError as error:
         raise DamagedError(f"{store.uri}/{path}, {where}, is missing.") from error
     if identity_of(data) != digest:
-        raise DamagedError(f"{store.uri}/{path}, {where}, is damaged: its SHA-256 is another one.")
+        raise DamagedError(f"{store.uri}/{path}, {where}, is damaged: its digest is another one.")
     return decode_table(data, f"{store.uri}/{path}")
 
 

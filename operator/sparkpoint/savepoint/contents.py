@@ -5,7 +5,6 @@ metadata, source logs that must be cut at the batch, and the lineage in the last
 in format 2, if the savepoint starts from an older snapshot than they name.
 """
 
-import hashlib
 import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +24,7 @@ from sparkpoint.checkpoint.rewrite import (
 from sparkpoint.savepoint.errors import DamagedError
 from sparkpoint.savepoint.manifest import Manifest, QueryInfo, SourceCut
 from sparkpoint.savepoint.table import FileRecord, Table
+from sparkpoint.storage.digest import digest_of
 from sparkpoint.storage.errors import BadLocationError
 from sparkpoint.storage.interface import check_path
 
@@ -105,7 +105,7 @@ def pieces_of(
 
 
 def _piece(path: str, data: bytes, make: Callable[[], bytes]) -> Piece:
-    return Piece(path, len(data), hashlib.sha256(data).hexdigest(), None, make)
+    return Piece(path, len(data), digest_of(data), None, make)
 
 
 def _below(root: str, prefix: str) -> str:

@@ -3,7 +3,6 @@
 All of them are drafts: until the note in the target says "complete", nothing in it counts.
 """
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from sparkpoint.savepoint.names import object_path
 from sparkpoint.savepoint.progress import Amount, Progress
 from sparkpoint.savepoint.table import FileRecord
 from sparkpoint.storage import Store
+from sparkpoint.storage.digest import digest_of
 from sparkpoint.storage.errors import ChangedError, NotFoundError
 
 __all__ = ["fill", "run_all"]
@@ -116,9 +116,9 @@ def _unpack(target: Store, repository: Store, span: _Span, progress: Progress) -
         raise _missing(repository, path, span.pieces[0][0]) from error
     for piece, record in span.pieces:
         content = data[record.offset - span.start :][: record.size]
-        if hashlib.sha256(content).hexdigest() != piece.digest:
+        if digest_of(content) != piece.digest:
             raise DamagedError(
-                f"{repository.uri}/{path} is damaged: {piece.path} in it has another SHA-256. "
+                f"{repository.uri}/{path} is damaged: {piece.path} in it has another digest. "
                 "Restore the object from a copy of the repository."
             )
         target.put(piece.path, [bytes(content)], draft=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from sparkpoint.savepoint import catalogue
 from sparkpoint.savepoint.catalogue import Savepoint
 from sparkpoint.savepoint.manifest import QueryInfo
-from sparkpoint.savepoint.marker import read_marker
+from sparkpoint.savepoint.marker import Marker
 from sparkpoint.savepoint.objects import Location
 from sparkpoint.savepoint.table import FileRecord
 from sparkpoint.storage import Store
@@ -87,14 +87,13 @@ def no_lineage() -> Lineage:
     return Lineage(None, {}, {}, {})
 
 
-def read_lineage(store: Store, source: Store, parent: Savepoint) -> Lineage:
+def read_lineage(store: Store, source: Store, marker: Marker | None, parent: Savepoint) -> Lineage:
     """What the parent tells about this checkpoint."""
     records = catalogue.read_table(store, parent).files
     locations = {each.digest: Location(each.object, each.offset) for each in records.values()}
     seen: dict[str, Seen] = {}
     if parent.manifest.source.uri == source.uri:
         seen = {p: Seen(r.size, r.stamp, r.digest) for p, r in records.items() if r.stamp}
-    marker = read_marker(source)
     if marker is not None and marker.complete:
         seen |= {
             path: Seen(note.size, note.stamp, note.digest)

@@ -2,10 +2,9 @@
 
 It is small on purpose: the files are listed in a table, an object of its own that the manifest
 names, so that listing a thousand savepoints reads a thousand small files and nothing more. Its
-bytes are canonical; their SHA-256 is the savepoint's id.
+bytes are canonical; their digest is the savepoint's id.
 """
 
-import hashlib
 import json
 from datetime import UTC, datetime
 from typing import Annotated, Final, Literal, TypeVar
@@ -22,6 +21,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from sparkpoint.savepoint.errors import DamagedError, NewerFormatError
+from sparkpoint.storage.digest import digest_of
 
 __all__ = [
     "FORMAT",
@@ -210,7 +210,7 @@ def canonical(model: Strict) -> bytes:
 
 def identity_of(data: bytes) -> str:
     """The id of the savepoint whose manifest these bytes are."""
-    return hashlib.sha256(data).hexdigest()
+    return digest_of(data)
 
 
 def parse_manifest(data: bytes, where: str) -> Manifest:

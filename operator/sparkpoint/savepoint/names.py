@@ -47,7 +47,7 @@ def check_name(name: str, what: str) -> str:
 def check_digest(digest: str) -> str:
     """The digest itself if it is well-formed, else DamagedError."""
     if not _DIGEST.fullmatch(digest):
-        raise DamagedError(f"{digest[:80]!r} is not a SHA-256 in lower-case hex.")
+        raise DamagedError(f"{digest[:80]!r} is not a digest in lower-case hex.")
     return digest
 
 

@@ -1,11 +1,10 @@
 """Content in the repository: whole objects for large files, packs for small ones.
 
-An object is named by the SHA-256 of its bytes. Small files are put together into packs, objects
+An object is named by the digest of its bytes. Small files are put together into packs, objects
 like any other, so that twenty thousand of them cost a handful of writes. Nothing is kept whole in
 memory but the pack that is being filled.
 """
 
-import hashlib
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from sparkpoint.savepoint.errors import DamagedError
 from sparkpoint.savepoint.names import object_path
 from sparkpoint.savepoint.table import FileRecord
 from sparkpoint.storage import Store
+from sparkpoint.storage.digest import digest_of
 from sparkpoint.storage.errors import NotFoundError
 
 __all__ = [
@@ -92,7 +92,7 @@ class ObjectWriter:
 
     def add(self, data: bytes) -> str:
         """Put the content of a small file into a pack; its digest."""
-        digest = hashlib.sha256(data).hexdigest()
+        digest = digest_of(data)
         full: _Pack | None = None
         with self._lock:
             if digest in self._located or digest in self._waiting:
@@ -109,7 +109,7 @@ class ObjectWriter:
 
     def add_object(self, data: bytes) -> str:
         """Store bytes as an object of their own; the digest."""
-        digest = hashlib.sha256(data).hexdigest()
+        digest = digest_of(data)
         path = object_path(digest)
         existed = _exists(self._store, path)
         self._store.put(path, [data])
@@ -160,9 +160,9 @@ def read_record(store: Store, record: FileRecord) -> bytes:
         data = store.read_range(path, record.offset, record.size)
     except NotFoundError as error:
         raise DamagedError(_missing(store, record)) from error
-    if hashlib.sha256(data).hexdigest() != record.digest:
+    if digest_of(data) != record.digest:
         raise DamagedError(
-            f"{store.uri}/{path} is damaged: {record.path} in it does not have the SHA-256 "
+            f"{store.uri}/{path} is damaged: {record.path} in it does not have the digest "
             f"{record.digest}. Restore the object from a copy of the repository."
         )
     return data

@@ -8,7 +8,7 @@ tells, and so the log shows a branch where there is one.
 from sparkpoint.savepoint import catalogue
 from sparkpoint.savepoint.catalogue import Savepoint
 from sparkpoint.savepoint.errors import DamagedError, NewerFormatError, NoSuchSavepointError
-from sparkpoint.savepoint.marker import MARKER, Marker, read_marker
+from sparkpoint.savepoint.marker import MARKER, Marker
 from sparkpoint.storage import Store
 
 __all__ = ["continued"]
@@ -17,10 +17,11 @@ _CLOCK_GRAIN = 2.0
 """S3 tells times in whole seconds, and the two stores need not share a clock."""
 
 
-def continued(store: Store, source: Store, *, namespace: str, job: str) -> Savepoint | None:
+def continued(
+    store: Store, source: Store, marker: Marker | None, *, namespace: str, job: str
+) -> Savepoint | None:
     """What this checkpoint goes on from. Reads few manifests, whatever the history."""
     latest = catalogue.newest(store, namespace=namespace, job=job)
-    marker = read_marker(source)
     if marker is None or not marker.complete:
         return latest
     restored = source.stat(MARKER).modified

@@ -4,7 +4,6 @@ Whoever restores leaves one, if they may write to the repository; it tells what 
 whether anything still runs there. Its file's own time is when that was, by the store's clock.
 """
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from sparkpoint.savepoint.errors import DamagedError, NewerFormatError
 from sparkpoint.savepoint.manifest import Digest, Strict, Text, canonical, moment, parse_document
 from sparkpoint.savepoint.names import check_digest
 from sparkpoint.storage import Store
+from sparkpoint.storage.digest import digest_of
 from sparkpoint.storage.errors import NotFoundError, TooLargeError
 
 __all__ = ["USES", "Restored", "note_restore", "read_restores"]
@@ -45,7 +45,7 @@ def note_restore(
 ) -> None:
     """Note that the savepoint was restored to `target`; the last time counts."""
     note = _Note(savepoint=savepoint.id, target=target, mode=mode)
-    name = hashlib.sha256(target.encode()).hexdigest()[:32]
+    name = digest_of(target.encode())[:32]
     store.put(f"{USES}/{check_digest(savepoint.id)}/{name}.json", [canonical(note)])
 
 

@@ -5,7 +5,6 @@ planner that captured a batch runs again over the savepoint's own files, so a mi
 without Spark.
 """
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from sparkpoint.savepoint.objects import PACK_SIZE, SMALL, read_record
 from sparkpoint.savepoint.progress import Amount, Progress, Silent
 from sparkpoint.savepoint.table import FileRecord, Table
 from sparkpoint.storage import Entry, Store, chunks_of
+from sparkpoint.storage.digest import Digester, digest_of
 from sparkpoint.storage.errors import NotFoundError, TooLargeError
 from sparkpoint.storage.interface import SMALL_FILE
 
@@ -129,7 +129,7 @@ def _key(record: FileRecord) -> bytes:
     Content that is an object by itself is told apart from the same content in a pack.
     """
     place = f"{record.object} {record.offset} {record.size} {record.digest}"
-    return hashlib.sha256(place.encode()).digest()
+    return bytes.fromhex(digest_of(place.encode()))
 
 
 def _check_object(
@@ -148,14 +148,14 @@ def _check_object(
 
 
 def _check_whole(store: Store, path: str, records: set[FileRecord]) -> dict[FileRecord, str]:
-    digest, size = hashlib.sha256(), 0
+    digest, size = Digester(), 0
     with store.open(path) as stream:
         for chunk in chunks_of(stream):
             digest.update(chunk)
             size += len(chunk)
     found = digest.hexdigest()
     return {
-        record: f"{path} is damaged ({size} bytes with SHA-256 {found[:12]}…)"
+        record: f"{path} is damaged ({size} bytes with the digest {found[:12]}…)"
         for record in records
         if (record.size, record.digest) != (size, found)
     }
@@ -169,7 +169,7 @@ def _check_pack(store: Store, path: str, records: set[FileRecord]) -> dict[FileR
     return {
         record: f"{path} is damaged at byte {record.offset}"
         for record in records
-        if hashlib.sha256(data[record.offset :][: record.size]).hexdigest() != record.digest
+        if digest_of(data[record.offset :][: record.size]) != record.digest
         or record.offset + record.size > len(data)
     }
 

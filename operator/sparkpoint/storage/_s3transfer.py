@@ -2,10 +2,11 @@
 
 import base64
 import contextlib
-import hashlib
 import io
 import tempfile
+import zlib
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, TypedDict
 
 from boto3.s3.transfer import TransferConfig
@@ -13,14 +14,15 @@ from botocore.exceptions import ClientError
 
 from sparkpoint.storage._files import chunks_of
 from sparkpoint.storage._s3errors import code_of
+from sparkpoint.storage.digest import Digester
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-__all__ = ["Condition", "hash_stream", "put_if", "spooled", "upload"]
+__all__ = ["Condition", "Hashed", "hash_stream", "put_if", "spooled", "upload"]
 
 _SINGLE = 32 * 1024 * 1024
-"""Up to here one request carries the object, with its SHA-256 for the server to check."""
+"""Up to here one request carries the object, with a checksum for the server to compare."""
 _IN_PARTS = TransferConfig(
     multipart_threshold=_SINGLE, multipart_chunksize=16 * 1024 * 1024, max_concurrency=4
 )
@@ -49,41 +51,58 @@ def put_if(client: "S3Client", bucket: str, key: str, *, data: bytes, condition:
             return
 
 
+@dataclass(frozen=True, slots=True)
+class Hashed:
+    """What a stream was found to hold."""
+
+    digest: str
+    size: int
+    crc: int
+    """CRC-32, which every server can compute: so it notices if it is sent something else."""
+
+
 def upload(
-    client: "S3Client", bucket: str, key: str, *, stream: IO[bytes], digest: str, size: int
+    client: "S3Client", bucket: str, key: str, *, stream: IO[bytes], content: Hashed
 ) -> None:
     """Write over whatever is there, in parts if it is much."""
-    if size > _SINGLE:
+    if content.size > _SINGLE:
         client.upload_fileobj(stream, bucket, key, Config=_IN_PARTS)
         return
-    checksum = base64.b64encode(bytes.fromhex(digest)).decode()
+    checksum = base64.b64encode(content.crc.to_bytes(4, "big")).decode()
     client.put_object(
-        Bucket=bucket, Key=key, Body=stream, ContentLength=size, ChecksumSHA256=checksum
+        Bucket=bucket, Key=key, Body=stream, ContentLength=content.size, ChecksumCRC32=checksum
     )
 
 
 @contextlib.contextmanager
-def spooled(chunks: Iterable[bytes]) -> Iterator[tuple[IO[bytes], str, int]]:
-    """A stream collected in memory, or on disk if it is long; with its digest and length."""
+def spooled(chunks: Iterable[bytes]) -> Iterator[tuple[IO[bytes], Hashed]]:
+    """A stream collected in memory, or on disk if it is long."""
     if isinstance(chunks, list | tuple):
         # It is in memory already, and one piece is not even copied.
         data = b"".join(chunks)
-        yield io.BytesIO(data), hashlib.sha256(data).hexdigest(), len(data)
+        yield io.BytesIO(data), _hashed([data])
         return
-    digest, size = hashlib.sha256(), 0
     with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as spool:
-        for chunk in chunks:
-            digest.update(chunk)
-            size += len(chunk)
-            spool.write(chunk)
+        content = _hashed(_written(chunks, spool))
         spool.seek(0)
-        yield spool, digest.hexdigest(), size
+        yield spool, content
 
 
-def hash_stream(stream: IO[bytes]) -> tuple[str, int]:
-    """The SHA-256 of the rest of a stream, and its length."""
-    digest, size = hashlib.sha256(), 0
-    for chunk in chunks_of(stream):
+def hash_stream(stream: IO[bytes]) -> Hashed:
+    """The rest of a stream."""
+    return _hashed(chunks_of(stream))
+
+
+def _written(chunks: Iterable[bytes], spool: IO[bytes]) -> Iterator[bytes]:
+    for chunk in chunks:
+        spool.write(chunk)
+        yield chunk
+
+
+def _hashed(chunks: Iterable[bytes]) -> Hashed:
+    digest, size, crc = Digester(), 0, 0
+    for chunk in chunks:
         digest.update(chunk)
+        crc = zlib.crc32(chunk, crc)
         size += len(chunk)
-    return digest.hexdigest(), size
+    return Hashed(digest.hexdigest(), size, crc)

@@ -252,7 +252,7 @@ class DirectoryStore:
                 found, _, _ = _fill(descriptor, source, source_path)
             if found is not None and found != digest:
                 raise ChangedError(
-                    f"{source.uri}/{source_path} is damaged: its SHA-256 is {found}, not {digest}."
+                    f"{source.uri}/{source_path} is damaged: its digest is {found}, not {digest}."
                 )
 
     def touch(self, path: str) -> bool:

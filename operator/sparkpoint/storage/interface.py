@@ -44,7 +44,7 @@ class Taken:
     """What `take` read, and under which name it is now."""
 
     digest: str
-    """SHA-256 of the bytes that were read, as hex."""
+    """Digest of the bytes that were read (digest.py)."""
     size: int
     stamp: str
     """The source's stamp of exactly the version that was read."""
@@ -125,7 +125,7 @@ class Store(Protocol):
         ...
 
     def take(self, source: "Store", path: str, *, name: Callable[[str], str | None]) -> Taken:
-        """Copy a file of another store in, under the name that `name` makes of its SHA-256.
+        """Copy a file of another store in, under the name that `name` makes of its digest.
 
         A name that exists is refreshed as by `touch`; for None the content is only hashed. The
         server copies by itself, or the file system shares blocks, where source and target allow

@@ -164,16 +164,14 @@ class S3Store:
 
     def put(self, path: str, chunks: Iterable[bytes], *, draft: bool = False) -> int:
         """Collect (on disk, if it is much) and upload; a draft is whole here too."""
-        with transfer.spooled(chunks) as (stream, digest, size):
-            self._upload(path, stream, digest=digest, size=size)
-            return size
+        with transfer.spooled(chunks) as (stream, content):
+            self._upload(path, stream, content)
+            return content.size
 
-    def _upload(self, path: str, stream: IO[bytes], *, digest: str, size: int) -> None:
+    def _upload(self, path: str, stream: IO[bytes], content: transfer.Hashed) -> None:
         key = self._key(path)
         with explained(self.uri, path):
-            transfer.upload(
-                self._client, self._bucket, key, stream=stream, digest=digest, size=size
-            )
+            transfer.upload(self._client, self._bucket, key, stream=stream, content=content)
 
     def take(self, source: Store, path: str, *, name: Callable[[str], str | None]) -> Taken:
         """Hash first, as the name is needed before the first byte can be sent.
@@ -184,20 +182,25 @@ class S3Store:
         with contextlib.ExitStack() as stack:
             if isinstance(source, S3Store) and not self._shares_server(source):
                 stream, entry = stack.enter_context(source.open_stamped(path))
-                spool, digest, size = stack.enter_context(transfer.spooled(chunks_of(stream)))
+                spool, content = stack.enter_context(transfer.spooled(chunks_of(stream)))
             else:
                 spool, entry = stack.enter_context(source.open_stamped(path))
-                digest, size = transfer.hash_stream(spool)
-            if size != entry.size:
+                content = transfer.hash_stream(spool)
+            if content.size != entry.size:
                 raise ChangedError(f"{source.uri}/{path} changed while it was read.")
-            wanted = name(digest)
+            wanted = name(content.digest)
             existed = wanted is not None and self._keep(
-                wanted, spool, source=(source, entry), digest=digest
+                wanted, spool, source=(source, entry), content=content
             )
-            return Taken(digest, size, entry.stamp, wanted, existed)
+            return Taken(content.digest, content.size, entry.stamp, wanted, existed)
 
     def _keep(
-        self, wanted: str, spool: IO[bytes], *, source: tuple[Store, Entry], digest: str
+        self,
+        wanted: str,
+        spool: IO[bytes],
+        *,
+        source: tuple[Store, Entry],
+        content: transfer.Hashed,
     ) -> bool:
         """Store what was read, or refresh it; whether it was there."""
         origin, entry = source
@@ -206,7 +209,7 @@ class S3Store:
         if self._refresh(wanted, entry.size):
             return True
         spool.seek(0)
-        self._upload(wanted, spool, digest=digest, size=entry.size)
+        self._upload(wanted, spool, content)
         if isinstance(origin, DirectoryStore) and origin.stat(entry.path) != entry:
             raise ChangedError(f"{origin.uri}/{entry.path} changed while it was read.")
         return False
@@ -244,13 +247,14 @@ class S3Store:
             return
         with (
             source.open(source_path) as stream,
-            transfer.spooled(chunks_of(stream)) as (spool, found, length),
+            transfer.spooled(chunks_of(stream)) as (spool, found),
         ):
-            if found != digest:
+            if found.digest != digest:
                 raise ChangedError(
-                    f"{source.uri}/{source_path} is damaged: its SHA-256 is {found}, not {digest}."
+                    f"{source.uri}/{source_path} is damaged: its digest is {found.digest}, not "
+                    f"{digest}."
                 )
-            self._upload(path, spool, digest=digest, size=length)
+            self._upload(path, spool, found)
 
     def _shares_server(self, other: "S3Store") -> bool:
         return self._client.meta.endpoint_url == other._client.meta.endpoint_url

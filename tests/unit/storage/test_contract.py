@@ -1,6 +1,5 @@
 """What every store promises, asked of each of them."""
 
-import hashlib
 import threading
 import time
 import uuid
@@ -8,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from blake3 import blake3
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -39,7 +39,7 @@ BAD_PATHS = [
 
 
 def sha(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
+    return blake3(data).hexdigest()
 
 
 def test_a_created_file_reads_back_with_its_size(store: Store) -> None:
