@@ -13,7 +13,7 @@ from sparkpoint.storage import DirectoryStore
 from tests.bench.directory import NEXT_BYTES, NEXT_TIME
 from tests.bench.ground import real_state
 from tests.bench.machine import MIB
-from tests.bench.measure import Figure, Sample, Series, bound_of, run_ours, settle
+from tests.bench.measure import Figure, Sample, Series, bound_of, run_ours
 from tests.bench.s3peer import CONCURRENCY
 from tests.bench.table import Section
 from tests.support.s3 import S3Server, running_s3_server
@@ -90,11 +90,11 @@ class _Bucket:
         )
 
     def _run(self, operation: str, **task: object) -> Sample:
-        settle()
         return run_ours(
             operation,
             self._server.environment(),
             endpoint=self._server.endpoint_url,
+            warm=str(self._state / "loaded"),
             **task,
         )
 

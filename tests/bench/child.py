@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from sparkpoint.savepoint import CaptureRequest, Repository
+from tests.bench.measure import settle
 from tests.bench.stores import Watch, open_watched
 
 __all__ = ["main"]
@@ -26,6 +27,8 @@ def main(arguments: list[str]) -> int:
     operation, task = _OPERATIONS[arguments[0]], json.loads(arguments[1])
     if task.get("endpoint"):
         importlib.import_module("sparkpoint.storage.s3")
+    # Here, not in the parent: whatever it makes ready is lost again while the interpreter starts.
+    settle(Path(task["warm"]) if "warm" in task else None)
     watch = Watch()
     begun, used = time.perf_counter(), _processor()
     numbers = operation(task, watch)

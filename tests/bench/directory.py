@@ -98,7 +98,7 @@ class _Directory:
         return sum((new / name).stat().st_size for name in names if not (old / name).exists())
 
     def _copy(self, copy: Callable[[Path, Path], Sample]) -> Sample:
-        settle()
+        settle(self.wanted["loaded"])
         sample = copy(self.wanted["loaded"], self._peer)
         remove(self._peer)
         return sample
@@ -108,7 +108,6 @@ class _Directory:
         if self._checkpoint.exists():
             remove(self._checkpoint)
         link_tree(self._state / stage, self._checkpoint)
-        settle()
 
     def _ours(self, operation: str, name: str) -> Sample:
         return run_ours(
@@ -116,12 +115,16 @@ class _Directory:
             repository=str(self._repository),
             checkpoint=str(self._checkpoint),
             name=name,
+            warm=str(self._checkpoint),
         )
 
     def _restore(self, name: str) -> Sample:
-        settle()
         return run_ours(
-            "materialize", repository=str(self._repository), name=name, target=str(self._target)
+            "materialize",
+            repository=str(self._repository),
+            name=name,
+            target=str(self._target),
+            warm=str(self._repository),
         )
 
 

@@ -14,7 +14,9 @@ _HEADER = ("figure", "peer", "peer's", "ours", "ratio", "target", "met", "what b
 _METHOD = """\
 Every ratio comes from one run: peer and ours take turns on the same disk or server, the median of
 the repetitions counts, and before each measurement everything dirty is written out. **Page cache:**
-warm for both; all sources are read once before. **Hashing** is on in ours and absent in `cp`.
+warm for both: before each measurement its source is copied once and the copy removed, which also
+has memory ready that a virtual machine would have to get from its host. **Hashing** is on in ours
+and absent in `cp`.
 **Durability:** ours ends with a sync of the file system, so what it says is saved survives a power
 failure. `cp -r` alone does not promise that; `cp -r; sync -f` does. The targets are about the plain
 `cp -r`, which is the stricter of the two, and both are shown. On S3 the server answers when it has

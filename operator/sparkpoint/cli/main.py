@@ -20,6 +20,8 @@ from sparkpoint.cli.commands import catalogue
 from sparkpoint.cli.commands.checkpoint import checkpoint
 from sparkpoint.cli.commands.completion import completion
 from sparkpoint.cli.commands.housekeeping import collect, log, retain
+from sparkpoint.cli.commands.local import local
+from sparkpoint.cli.commands.run import run
 from sparkpoint.cli.commands.savepoint import savepoint
 from sparkpoint.cli.exits import Exit
 from sparkpoint.cli.failures import Failure, as_document, explain
@@ -53,7 +55,7 @@ for _command in (
     catalogue.tag,
 ):
     savepoint.add_command(_command)
-for _command in (savepoint, log, retain, collect, checkpoint, completion):
+for _command in (savepoint, log, retain, collect, checkpoint, run, local, completion):
     root.add_command(_command)
 
 

@@ -99,8 +99,11 @@ def bar_line(done: _Done, *, seconds: float, width: int) -> str:
     share = min(1.0, of / total) if total else 0.0
     filled = int(share * _BAR)
     sizes = f"{size(done.bytes)} of {size(done.total_bytes)}  " if done.total_bytes else ""
+    # An agent counts bytes only.
+    bytes_only = done.total_bytes and not done.total_files
+    files = "" if bytes_only else f"{done.files} of {count(done.total_files, 'file')}  "
     line = (
-        f"{done.what}  [{'#' * filled}{'-' * (_BAR - filled)}] {share:4.0%}  {sizes}"
-        f"{done.files} of {count(done.total_files, 'file')}  {seconds:.0f} s"
+        f"{done.what}  [{'#' * filled}{'-' * (_BAR - filled)}] {share:4.0%}  {sizes}{files}"
+        f"{seconds:.0f} s"
     )
     return line[: max(0, width - 1)]

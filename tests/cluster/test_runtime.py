@@ -1,0 +1,127 @@
+"""A driver under the runtime, in real pods: watched, captured, stopped at a boundary, exact."""
+
+import json
+from typing import Any
+
+import pytest
+
+from dev.jobs import AGENT_PORT, Runtime
+from sparkpoint.runtime.model import EndReason, OperationState, StopOperation, Termination
+from tests.cluster.namespace import Namespace
+from tests.cluster.visits import (
+    JOB,
+    feed,
+    make_bucket,
+    output,
+    prepare,
+    running_executors,
+    start,
+    truth,
+)
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(480)]
+
+_TOKEN = "known-to-the-test"
+_QUERY = "url_visits"
+_CALL = """
+import sys, urllib.request
+method, url, token, body = sys.argv[1:]
+request = urllib.request.Request(url, method=method, data=body.encode() or None)
+request.add_header("Authorization", "Bearer " + token)
+request.add_header("Content-Type", "application/json")
+print(urllib.request.urlopen(request, timeout=90).read().decode())
+"""
+
+
+def _driver(namespace: Namespace) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(namespace.kubectl("get", "pod", JOB, "-o", "json"))
+    return found
+
+
+def _agent(namespace: Namespace, method: str, path: str, body: object = None) -> Any:
+    address = f"http://{_driver(namespace)['status']['podIP']}:{AGENT_PORT}{path}"
+    text = json.dumps(body) if body is not None else ""
+    return json.loads(namespace.python("toolbox", _CALL, method, address, _TOKEN, text))
+
+
+def _await_batch(namespace: Namespace, batch: int) -> None:
+    def reached() -> bool:
+        if _driver(namespace)["status"].get("phase") != "Running":
+            return False
+        log = namespace.kubectl("logs", JOB, "--tail=-1")
+        if "agent listens" not in log.lower() and "started" not in log.lower():
+            return False
+        queries = _agent(namespace, "GET", "/v1/progress")["queries"]
+        return any((query["batch"] or 0) >= batch for query in queries)
+
+    namespace.await_true(f"batch {batch}", reached, seconds=150, pods=[JOB])
+
+
+def _await_end(namespace: Namespace) -> Termination:
+    def ended() -> bool:
+        return _driver(namespace)["status"].get("phase") in ("Succeeded", "Failed")
+
+    namespace.await_true("the driver's end", ended, seconds=90, pods=[JOB])
+    state = _driver(namespace)["status"]["containerStatuses"][0]["state"]["terminated"]
+    said = Termination.model_validate_json(state["message"])
+    assert said.exit_code == state["exitCode"]
+    return said
+
+
+def _run_stop_and_go_on(namespace: Namespace, *, epoch_dir: str, repository: str) -> None:
+    endpoint = {"endpoint_url": "http://s3:8333"} if repository.startswith("s3:") else {}
+    runtime = Runtime(epoch_dir, token=_TOKEN)
+    own = epoch_dir.replace("epochs", "ignored")
+    feed(namespace, 0, 4)
+    start(namespace, own, runtime)
+    _await_batch(namespace, 1)
+
+    live = _agent(
+        namespace,
+        "PUT",
+        "/v1/savepoints/live?wait=60",
+        {"repository": repository, **endpoint},
+    )
+    assert live["state"] == OperationState.DONE.value, live
+    assert set(live["result"]["batches"]) == {_QUERY}
+
+    feed(namespace, 4, 4)
+    namespace.kubectl("exec", JOB, "--", "kill", "-TERM", "1")
+    said = _await_end(namespace)
+    assert (said.reason, said.clean, said.exit_code) == (EndReason.TERMINATED, True, 0), said
+    namespace.await_true(
+        "no executor left", lambda: not running_executors(namespace), seconds=60, pods=[]
+    )
+
+    namespace.kubectl("delete", "pod", JOB)
+    feed(namespace, 8, 2)
+    start(namespace, own, runtime)
+    namespace.await_true(
+        "counts equal to the recomputed truth",
+        lambda: output(namespace) == truth(10),
+        seconds=150,
+        pods=[JOB],
+    )
+    wanted = {"savepoint_name": "final", "savepoint": {"repository": repository, **endpoint}}
+    stopped = StopOperation.model_validate(
+        _agent(namespace, "PUT", "/v1/stop/upgrade-1?wait=60", wanted)
+    )
+    assert stopped.report is None or stopped.report.clean, stopped
+
+    said = _await_end(namespace)
+    assert (said.reason, said.clean, said.savepoint) == (EndReason.STOPPED, True, "final"), said
+    assert said.queries[_QUERY].batch == 9
+    assert output(namespace) == truth(10)
+
+
+def test_a_driver_on_a_volume_stops_at_a_boundary_and_goes_on_exactly(namespace: Namespace) -> None:
+    prepare(namespace)
+
+    _run_stop_and_go_on(namespace, epoch_dir="/data/epochs/1", repository="/data/repository")
+
+
+def test_a_driver_on_s3_stops_at_a_boundary_and_goes_on_exactly(s3: Namespace) -> None:
+    prepare(s3)
+    make_bucket(s3)
+
+    _run_stop_and_go_on(s3, epoch_dir="s3a://data/epochs/1", repository="s3://data/repository")

@@ -1,0 +1,91 @@
+"""The URL visits job in pods: feeding it, reading its counts, knowing the truth."""
+
+import json
+import runpy
+from typing import Any
+
+from dev.jobs import (
+    EXAMPLE,
+    S3_CONF,
+    Runtime,
+    SparkJob,
+    job_objects,
+    service_account_objects,
+    toolbox,
+    volume_claim,
+)
+from tests.cluster.namespace import Namespace
+
+__all__ = [
+    "JOB",
+    "feed",
+    "make_bucket",
+    "output",
+    "prepare",
+    "running_executors",
+    "start",
+    "truth",
+]
+
+JOB = "url-visits"
+
+_LINES = 400
+_LOG = runpy.run_path(str(EXAMPLE / "make_log.py"))
+
+_READ_OUTPUT = """
+import json, pathlib, sys
+newest = {}
+for file in sorted(pathlib.Path("/data/output").glob("batch=*/part-*.json")):
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    newest.update((row["url"], row["count"]) for row in rows)
+print(json.dumps(newest))
+"""
+
+_MAKE_BUCKET = """
+import boto3
+s3 = boto3.client("s3", endpoint_url="http://s3:8333", region_name="us-east-1")
+s3.create_bucket(Bucket="data")
+"""
+
+
+def prepare(namespace: Namespace) -> None:
+    """The volume, and a pod from which tests look at it."""
+    namespace.apply(*service_account_objects(), volume_claim("data"), toolbox("data"))
+    namespace.kubectl("wait", "--for=condition=Ready", "pod/toolbox", "--timeout=90s")
+
+
+def make_bucket(namespace: Namespace) -> None:
+    """The bucket `data` on the namespace's S3 server."""
+    namespace.python("toolbox", _MAKE_BUCKET)
+
+
+def feed(namespace: Namespace, first: int, files: int) -> None:
+    """Log files by number; the job takes one per batch."""
+    arguments = ["/data/input", f"--first={first}", f"--files={files}", f"--lines={_LINES}"]
+    namespace.python("toolbox", (EXAMPLE / "make_log.py").read_text(), *arguments)
+
+
+def truth(files: int) -> dict[str, int]:
+    """What the counts must be after so many files."""
+    counts: dict[str, int] = _LOG["expected_visits"](range(files), _LINES)
+    return counts
+
+
+def start(namespace: Namespace, checkpoint: str, runtime: Runtime | None = None) -> None:
+    """The driver; it makes its executors."""
+    on_s3 = checkpoint.startswith("s3a:")
+    arguments = ["--input=/data/input", "--output=/data/output", f"--checkpoint={checkpoint}"]
+    job = SparkJob(JOB, arguments, claim="data", conf=S3_CONF if on_s3 else {}, runtime=runtime)
+    namespace.apply(*job_objects(job, namespace=namespace.name))
+
+
+def running_executors(namespace: Namespace) -> list[dict[str, Any]]:
+    """Those that Kubernetes says are running."""
+    pods = namespace.pods("spark-role=executor")
+    return [pod for pod in pods if pod["status"].get("phase") == "Running"]
+
+
+def output(namespace: Namespace) -> dict[str, int]:
+    """The newest count of every URL."""
+    counts: dict[str, int] = json.loads(namespace.python("toolbox", _READ_OUTPUT))
+    return counts
