@@ -57,7 +57,7 @@ format: setup ## Format and fix what can be fixed
 	@$(VENV)/bin/ruff check --fix .
 
 test-fast: setup ## Unit tests only, under two minutes
-	@$(PY) -m pytest tests/unit -q
+	@$(PY) -m pytest tests/unit -q -n 2 --dist loadfile
 
 test: lint ## Everything: unit tests, real Spark, real S3, real Kubernetes
 	@$(PY) -m dev.suites

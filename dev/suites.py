@@ -13,11 +13,11 @@ from dev.cluster.programs import kubernetes_binaries
 from dev.console import run_command, say
 from dev.image.build import build_images
 
-# Folder, and how long it usually takes on 2 cores with warm caches.
-_SUITES = (
-    ("tests/unit", "2 min"),
-    ("tests/spark", "10 min"),
-    ("tests/cluster", "6 min; 12 more with empty caches"),
+# Folder, how long it usually takes on 2 cores with warm caches, and how it is spread over them.
+_SUITES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("tests/unit", "80 s", ("-n", "2", "--dist", "loadfile")),
+    ("tests/spark", "12 min", ("-n", "2", "--dist", "worksteal")),
+    ("tests/cluster", "10 min; 12 more with empty caches", ()),
 )
 
 
@@ -25,7 +25,7 @@ def main() -> None:
     """Run the suites; exit with the first failure's code."""
     check_machine()
     took: dict[str, float] = {}
-    for folder, usually in _SUITES:
+    for folder, usually, spread in _SUITES:
         if folder == "tests/cluster" and not os.environ.get("CONTEXT"):
             # Here and not in a fixture, which pytest would keep silent for twelve minutes.
             kubernetes_binaries()
@@ -33,7 +33,7 @@ def main() -> None:
         say(f"==> {folder} (usually {usually})")
         started = time.monotonic()
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", folder, "-q", "--durations=5"],
+            [sys.executable, "-m", "pytest", folder, "-q", "--durations=5", *spread],
             check=False,
         )
         took[folder] = time.monotonic() - started

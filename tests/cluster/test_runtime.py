@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from dev.console import Problem
 from dev.jobs import AGENT_PORT, Runtime
 from sparkpoint.runtime.model import EndReason, OperationState, StopOperation, Termination
 from tests.cluster.namespace import Namespace
@@ -46,12 +47,10 @@ def _agent(namespace: Namespace, method: str, path: str, body: object = None) ->
 
 def _await_batch(namespace: Namespace, batch: int) -> None:
     def reached() -> bool:
-        if _driver(namespace)["status"].get("phase") != "Running":
-            return False
-        log = namespace.kubectl("logs", JOB, "--tail=-1")
-        if "agent listens" not in log.lower() and "started" not in log.lower():
-            return False
-        queries = _agent(namespace, "GET", "/v1/progress")["queries"]
+        try:
+            queries = _agent(namespace, "GET", "/v1/progress")["queries"]
+        except (Problem, KeyError):
+            return False  # no pod address, or no agent yet
         return any((query["batch"] or 0) >= batch for query in queries)
 
     namespace.await_true(f"batch {batch}", reached, seconds=150, pods=[JOB])

@@ -70,7 +70,7 @@ def test_one_table_is_in_memory_at_a_time(repository: Repository, tmp_path: Path
     class Watching:
         def start(self, what: str, total: object) -> None:
             gc.collect()
-            tables.append(sum(isinstance(each, Table) for each in gc.get_objects()))
+            tables.append(sum(type(each) is Table for each in gc.get_objects()))
 
         def advance(self, done: object) -> None:
             pass
@@ -78,7 +78,7 @@ def test_one_table_is_in_memory_at_a_time(repository: Repository, tmp_path: Path
         def note(self, text: str) -> None:
             pass
 
-    before = sum(isinstance(each, Table) for each in gc.get_objects())
+    before = sum(type(each) is Table for each in gc.get_objects())
     verify(repository.store, savepoints, progress=Watching())
 
     assert [count - before for count in tables] == [1, 1, 1]
