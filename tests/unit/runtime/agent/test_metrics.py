@@ -3,6 +3,8 @@
 import re
 from datetime import UTC, datetime
 
+from prometheus_client.parser import text_string_to_metric_families
+
 from sparkpoint.runtime.metrics import SavepointFigures, render_metrics
 from sparkpoint.runtime.model import GateInfo, Progress, QueryProgress, SavepointSummary
 
@@ -44,6 +46,20 @@ def test_every_line_is_of_the_format_and_every_family_is_described_once() -> Non
             assert line.startswith(described[-1])
     assert len(described) == len(set(described))
     assert text.endswith("\n")
+
+
+def test_prometheus_itself_reads_the_page() -> None:
+    weird = 'we"ird\\\nname'
+    families = {
+        family.name: family
+        for family in text_string_to_metric_families(
+            page(query(weird, batch=7), figures=SavepointFigures(done=2, bytes=10))
+        )
+    }
+
+    batch = families["sparkpoint_query_batch"].samples
+    assert [(each.labels["query"], each.value) for each in batch] == [(weird, 7)]
+    assert all(family.documentation and family.type != "unknown" for family in families.values())
 
 
 def test_a_query_shows_all_its_figures() -> None:
