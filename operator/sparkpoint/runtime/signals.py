@@ -8,6 +8,7 @@ they are called as Python would call them, while we stop the queries.
 import os
 import signal
 import threading
+from collections import Counter
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -18,6 +19,8 @@ __all__ = ["Signals"]
 
 _HEARD = (signal.SIGTERM, signal.SIGINT)
 _BYTES = 512
+_PATIENCE = 1.0
+"""Seconds. A signal may interrupt the main thread where it holds what the listener needs."""
 
 
 class Signals:
@@ -33,6 +36,8 @@ class Signals:
         self._scripts_pipe = -1
         self._is_over = self._is_child = False
         self._forking = threading.local()
+        self._news = threading.Condition()
+        self._told, self._called = Counter[int](), Counter[int]()
         self.runs_script = False
         """Set by the main thread around the script: only there may it be unwound."""
 
@@ -62,14 +67,26 @@ class Signals:
             for number in data:
                 if number in _HEARD:
                     self._on_signal(signal.Signals(number))
+                    with self._news:
+                        self._told[number] += 1
+                        self._news.notify_all()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self._is_over and self.runs_script:
             raise ScriptOver
+        self._await_told(number)
         handler = self._handlers[number]
         # Not Python's own KeyboardInterrupt: the script is to go on until its queries stand.
         if callable(handler) and handler is not signal.default_int_handler:
             handler(number, frame)
+
+    def _await_told(self, number: int) -> None:
+        """A handler may end the script: that we were told to end must be known before."""
+        # Python calls once for several that came together, so this never waits for too many.
+        self._called[number] += 1
+        wanted = self._called[number]
+        with self._news:
+            self._news.wait_for(lambda: self._told[number] >= wanted, _PATIENCE)
 
     def _signal(self, number: int, handler: Any) -> Any:
         if number not in _HEARD or self._is_child:
