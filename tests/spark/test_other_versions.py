@@ -21,7 +21,11 @@ _FILES = 5
 
 @pytest.mark.parametrize(
     ("name", "provider"),
-    [("aggregation", "hdfs"), ("join", "rocksdb-changelog"), ("transform", "rocksdb-v2")],
+    [
+        ("aggregation", "hdfs"),
+        ("transform", "rocksdb-v2"),
+        pytest.param("join", "rocksdb-changelog", marks=pytest.mark.soak),
+    ],
 )
 def test_savepoint_of_a_query_on_the_second_version_restores_exactly_there(
     spark: SparkSession, tmp_path: Path, name: str, provider: str

@@ -21,7 +21,7 @@ from tests.spark.workloads.judge import assert_output, assert_state, position
 
 PROVIDERS = ("hdfs", "rocksdb-changelog")
 BUDGET = 60.0
-STOPS, FULL = 8, 100
+STOPS, FULL = 5, 100
 PER_STOP = 6
 """Input files, one a batch: about as many as are done before the next stop."""
 
