@@ -20,11 +20,10 @@ from sparkpoint.checkpoint.errors import CheckpointError, NothingCommittedError
 from sparkpoint.runtime.model import ErrorInfo, SavepointSummary
 from sparkpoint.runtime.orders import Go, Line, Order, folder_of
 from sparkpoint.savepoint import CaptureRequest, Repository, Savepoint
-from sparkpoint.savepoint.catalogue import read_savepoint
+from sparkpoint.savepoint.catalogue import read_if_present
 from sparkpoint.savepoint.errors import (
     NameTakenError,
     NoQueryError,
-    NoSuchSavepointError,
     SavepointError,
 )
 from sparkpoint.savepoint.leases import hold
@@ -96,10 +95,7 @@ class Capture:
         return self._repository.capture(self._source, request, progress=report).savepoint
 
     def _existing(self) -> Savepoint | None:
-        try:
-            return read_savepoint(self._repository.store, self._path)
-        except NoSuchSavepointError:
-            return None
+        return read_if_present(self._repository.store, self._path)
 
     def _check_ours(self, found: Savepoint) -> None:
         """NameTakenError unless it is what this order would make."""

@@ -20,7 +20,7 @@ from sparkpoint.checkpoint.plan import DEFAULT_MAX_CHAIN
 from sparkpoint.savepoint import catalogue, publish
 from sparkpoint.savepoint.catalogue import Savepoint
 from sparkpoint.savepoint.describe import describe_query
-from sparkpoint.savepoint.errors import NameTakenError, NoQueryError, NoSuchSavepointError
+from sparkpoint.savepoint.errors import NameTakenError, NoQueryError
 from sparkpoint.savepoint.leases import Lease, hold
 from sparkpoint.savepoint.lineage import Lineage, no_lineage, read_lineage
 from sparkpoint.savepoint.manifest import (
@@ -193,11 +193,10 @@ def _verified_lineage(
     """What the parent has, if it is still there now that the lease pins it."""
     if parent is None:
         return no_lineage()
-    try:
-        present = catalogue.read_savepoint(store, parent.path)
-    except NoSuchSavepointError:
+    present = catalogue.read_if_present(store, parent.path)
+    if present is None or present.id != parent.id:
         return no_lineage()
-    return read_lineage(store, source, marker, present) if present.id == parent.id else no_lineage()
+    return read_lineage(store, source, marker, present)
 
 
 def _take(

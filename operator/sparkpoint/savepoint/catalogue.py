@@ -47,6 +47,7 @@ __all__ = [
     "newest",
     "published_since",
     "read_all",
+    "read_if_present",
     "read_savepoint",
     "read_table",
     "read_with_entry",
@@ -117,6 +118,14 @@ def read_savepoint(store: Store, path: str) -> Savepoint:
     if manifest_path(manifest.namespace, manifest.job, manifest.name) != path:
         raise DamagedError(f"{where} belongs to another name: it was moved or copied by hand.")
     return Savepoint(identity_of(data), path, entry.modified, manifest)
+
+
+def read_if_present(store: Store, path: str) -> Savepoint | None:
+    """The same; None if there is none."""
+    try:
+        return read_savepoint(store, path)
+    except NoSuchSavepointError:
+        return None
 
 
 def read_with_entry(store: Store, path: str, *, limit: int) -> tuple[bytes, Entry]:

@@ -21,7 +21,7 @@ def copy_savepoint(
     origin: Store, savepoint: Savepoint, target: Store, *, progress: Progress | None = None
 ) -> Savepoint:
     """Copy what the target lacks, checked on the way; a savepoint that is there already is fine."""
-    present = _present(target, savepoint.path)
+    present = catalogue.read_if_present(target, savepoint.path)
     if present is not None:
         return _same(present, savepoint, target)
     progress = progress or Silent()
@@ -45,13 +45,6 @@ def copy_savepoint(
         return publish(target, data, path=savepoint.path, lease=lease, writer=writer, tags=tags)
 
 
-def _present(target: Store, path: str) -> Savepoint | None:
-    try:
-        return catalogue.read_savepoint(target, path)
-    except NoSuchSavepointError:
-        return None
-
-
 def _same(present: Savepoint, savepoint: Savepoint, target: Store) -> Savepoint:
     if present.id != savepoint.id:
         raise NameTakenError(
@@ -67,7 +60,7 @@ def _base(target: Store, savepoint: Savepoint) -> Savepoint | None:
     parent = savepoint.manifest.parent
     if parent is not None:
         path = manifest_path(parent.namespace, parent.job, parent.name)
-        found = _present(target, path)
+        found = catalogue.read_if_present(target, path)
         if found is not None and found.id == parent.id:
             return found
     manifest = savepoint.manifest

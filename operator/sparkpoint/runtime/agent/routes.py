@@ -177,8 +177,12 @@ def _unknown(what: str, name: str) -> RefusalError:
 
 
 def _name(request: web.Request, key: str, what: str) -> str:
+    return _checked(request.match_info[key], what)
+
+
+def _checked(name: str, what: str) -> str:
     try:
-        return check_name(request.match_info[key], what)
+        return check_name(name, what)
     except BadNameError as error:
         raise RefusalError(400, "BadName", str(error)) from error
 
@@ -213,11 +217,8 @@ async def _body(request: web.Request, model: type[AnyDocument]) -> AnyDocument:
 def _check_savepoint(request: SavepointRequest) -> None:
     if not request.repository.strip():
         raise RefusalError(400, "BadRequest", "The repository is empty: give a path or s3://….")
-    try:
-        for tag in request.tags:
-            check_name(tag, "tag")
-    except BadNameError as error:
-        raise RefusalError(400, "BadName", str(error)) from error
+    for tag in request.tags:
+        _checked(tag, "tag")
 
 
 def _check_stop(request: StopRequest) -> None:
@@ -227,10 +228,7 @@ def _check_stop(request: StopRequest) -> None:
         )
     if request.savepoint is not None and request.savepoint_name is not None:
         _check_savepoint(request.savepoint)
-        try:
-            check_name(request.savepoint_name, "savepoint")
-        except BadNameError as error:
-            raise RefusalError(400, "BadName", str(error)) from error
+        _checked(request.savepoint_name, "savepoint")
     budget = request.budget_seconds
     if budget is not None and not 0 <= budget <= _LONGEST_BUDGET:
         raise RefusalError(
