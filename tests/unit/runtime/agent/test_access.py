@@ -229,9 +229,7 @@ def test_too_many_requests_at_once_are_refused_and_health_still_answers(
     job.may_stop.clear()
     client.stop("s")
     path = "/v1/stop/s?wait=60"
-    waiting = [
-        threading.Thread(target=ask, args=(agent, "GET", path)) for _ in range(IN_FLIGHT)
-    ]
+    waiting = [threading.Thread(target=ask, args=(agent, "GET", path)) for _ in range(IN_FLIGHT)]
     for each in waiting:
         each.start()
     # Not found out by asking: such a request would take the place of one that is to wait.
