@@ -31,6 +31,8 @@ def build_session(name: str, confs: Mapping[str, str] | None = None) -> SparkSes
     """A session on two cores; `confs` win over ours."""
     # Workers must be this Python: another one on the path may lack pandas.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # A test's JVM lives for minutes: compiling its code well costs more than it gives.
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     builder = SparkSession.Builder().master("local[2]").appName(name)
     for key, value in {**BASE_CONF, **(confs or {})}.items():
         builder = builder.config(key, value)
