@@ -143,7 +143,8 @@ def _command(folder: Path, ports: list[int], *, access_key: str, secret_key: str
         f"-filer.localSocket={folder / 'filer.sock'}",
         "-master.telemetry=false",
         "-master.volumeSizeLimitMB=256",
-        "-volume.max=100",
+        # Every bucket takes seven.
+        "-volume.max=2000",
         "-volume.preStopSeconds=0",
         *options,
     ]
