@@ -16,30 +16,25 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO
 
-from sparkpoint.checkpoint.errors import CheckpointError, NothingCommittedError
-from sparkpoint.runtime.model import ErrorInfo, SavepointSummary
+from sparkpoint.checkpoint.errors import NothingCommittedError
+from sparkpoint.checkpoint.names import batch_number
+from sparkpoint.runtime.explaining import explain, is_foreseen
+from sparkpoint.runtime.model import SavepointSummary
 from sparkpoint.runtime.orders import Go, Line, Order, folder_of
 from sparkpoint.savepoint import CaptureRequest, Repository, Savepoint
 from sparkpoint.savepoint.catalogue import read_if_present
-from sparkpoint.savepoint.errors import (
-    NameTakenError,
-    NoQueryError,
-    SavepointError,
-)
+from sparkpoint.savepoint.errors import NameTakenError, NoQueryError
 from sparkpoint.savepoint.leases import hold
 from sparkpoint.savepoint.names import manifest_path
 from sparkpoint.savepoint.progress import Amount
 from sparkpoint.storage import open_store
-from sparkpoint.storage.errors import StorageError
 
-__all__ = ["Capture", "Reporter", "explain", "main"]
+__all__ = ["Capture", "Reporter", "main"]
 
 _NICE = 10
 """Below the driver and its executors in local mode, above nothing."""
 _PAUSE = 0.2
 """Seconds between two lines about how far it is."""
-_LONGEST = 4000
-"""Characters of an error's message: it ends up in a status field."""
 _TRIGGER = "agent"
 
 
@@ -151,8 +146,8 @@ class Capture:
 
     def _newest(self, folder: str, log: str) -> int | None:
         _, entries = self._source.children(f"{folder}/{log}")
-        names = [entry.path.rsplit("/", 1)[-1] for entry in entries]
-        return max((int(name) for name in names if name.isdecimal()), default=None)
+        numbers = (batch_number(entry.path.rsplit("/", 1)[-1]) for entry in entries)
+        return max((number for number in numbers if number is not None), default=None)
 
     @property
     def _where(self) -> str:
@@ -240,20 +235,6 @@ class _Input:
         threading.Thread(target=watch, name="parent", daemon=True).start()
 
 
-def explain(error: Exception) -> ErrorInfo:
-    """An error in words; one of no tree of ours also leaves its traceback in the driver's log."""
-    name, message = type(error).__name__.removesuffix("Error"), str(error)
-    if not isinstance(error, SavepointError | CheckpointError | StorageError):
-        traceback.print_exception(error)
-        return ErrorInfo(type=name, message=f"Unexpected {name}: {message}"[:_LONGEST])
-    places = getattr(error, "__notes__", [])
-    if places and places[0] not in message:
-        message = f"{places[0]}: {message}"
-    # A running query commits its first batch sooner or later.
-    retry_helps = error.retry_helps or isinstance(error, NothingCommittedError)
-    return ErrorInfo(type=name, message=message[:_LONGEST], retry_helps=retry_helps)
-
-
 def main() -> int:
     """Do one order."""
     output = _own_output()
@@ -268,6 +249,8 @@ def main() -> int:
         return _work(source, say)
     # The outermost loop of this process: whatever it is, the agent shall hear it.
     except Exception as error:
+        if not is_foreseen(error):
+            traceback.print_exc()
         say(Line(error=explain(error)))
         return 1
 

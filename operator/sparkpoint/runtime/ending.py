@@ -4,11 +4,25 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from sparkpoint.runtime.exits import Exit
-from sparkpoint.runtime.model import EndReason, ErrorInfo, StopReport, Termination
+from sparkpoint.runtime.model import (
+    EndReason,
+    ErrorInfo,
+    RehearsalInfo,
+    StopReport,
+    Termination,
+)
 from sparkpoint.runtime.options import FailurePolicy
 from sparkpoint.runtime.script import ScriptEnd
 
-__all__ = ["Cause", "Ending", "conclude", "query_failed", "refusal", "script_cause"]
+__all__ = [
+    "Cause",
+    "Ending",
+    "conclude",
+    "incompatible",
+    "query_failed",
+    "refusal",
+    "script_cause",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +75,15 @@ def refusal(reason: EndReason, message: str, *, exit_code: Exit, epoch: int) -> 
     return Termination(reason=reason, message=message, exit_code=exit_code, clean=True, epoch=epoch)
 
 
+def incompatible(rehearsal: RehearsalInfo) -> Cause:
+    """Why a driver does not start whose rehearsal went badly."""
+    queries = rehearsal.queries.items()
+    name, error = next((n, q.error) for n, q in queries if q.verdict == "incompatible")
+    said = f" {error.type}: {error.message}" if error else ""
+    message = f"The script cannot go on from savepoint {rehearsal.savepoint}: query {name!r}:{said}"
+    return Cause(EndReason.INCOMPATIBLE, message, error=error)
+
+
 def _verdict(ending: Ending) -> Cause:
     """The first cause, unless a dead query hides behind a script that ended."""
     cause = ending.cause
@@ -99,6 +122,8 @@ def _exit_code(reason: EndReason, ending: Ending) -> int:
             return Exit.OK if ending.report.clean else Exit.UNCLEAN
         case EndReason.GATE_NOT_OPENED | EndReason.EPOCH_OVER:
             return Exit.NOT_ADMITTED
+        case EndReason.INCOMPATIBLE:
+            return Exit.INCOMPATIBLE
         case EndReason.REFUSED:
             return Exit.REFUSED
         case EndReason.INTERNAL:

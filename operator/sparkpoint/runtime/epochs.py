@@ -10,10 +10,12 @@ from sparkpoint.storage.errors import StorageError
 __all__ = ["open_epoch_directory"]
 
 
-def open_epoch_directory(uri: str, expect: Expectation) -> Store:
+def open_epoch_directory(
+    uri: str, expect: Expectation, *, endpoint_url: str | None = None
+) -> Store:
     """The directory, or RefusedError if it cannot be reached or is not as expected."""
     try:
-        store = open_store(uri)
+        store = open_store(uri, endpoint_url)
         if isinstance(store, DirectoryStore):
             Path(store.uri).mkdir(parents=True, exist_ok=True)
         folders, files = store.children()

@@ -17,14 +17,17 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from sparkpoint.runtime.model import ErrorInfo
+from sparkpoint.runtime.verdict import Thrown
 
 if TYPE_CHECKING:
-    from py4j.java_gateway import JavaObject, JVMView
+    from py4j.java_gateway import JavaClass, JavaObject, JVMView
 
-__all__ = ["Execution", "LostError", "Positions", "Where", "where_is"]
+__all__ = ["Execution", "LostError", "Positions", "Where", "answered", "where_is"]
 
 _LOOP = "MicroBatchExecution"
 _STATES = ("INITIALIZING", "ACTIVE", "TERMINATED")
+_DEEPEST = 10
+"""Exceptions of a chain that are looked at."""
 
 
 class LostError(Exception):
@@ -101,43 +104,44 @@ class Execution:
         if jvm is None:
             raise LostError("There is no Spark any more.")
         self._query, self._jvm = query, jvm
-        with _answered():
+        with answered():
             self._execution = query.streamingQuery()
             self._thread = self._execution.queryExecutionThread()
             self._states = {name: _state(jvm, name) for name in _STATES}
+            self._stream = jvm.org.apache.spark.sql.connector.read.streaming.MicroBatchStream
             self.id: str = query.id().toString()
             self.run_id: str = query.runId().toString()
 
     def runs_batches(self) -> bool:
         """Whether it is of the kind that commits batch by batch: not continuous."""
-        with _answered():
+        with answered():
             return _LOOP in str(self._execution.getClass().getName())
+
+    def is_active(self) -> bool:
+        """Whether it has not ended, as Spark tells the script."""
+        with answered():
+            return bool(self._query.isActive())
 
     def where(self) -> Where:
         """Look at its thread."""
-        with _answered():
-            # One string: a call for each frame would take longer than the batch.
-            stack = self._jvm.org.apache.commons.lang3.ArrayUtils.toString(
-                self._thread.getStackTrace()
-            )
-        frames = str(stack).strip("{}")
-        return where_is(frames.split(",") if frames else [])
+        with answered():
+            return where_is(_frames(self._thread.getStackTrace(), self._jvm))
 
     def lock(self, seconds: float) -> bool:
         """Take the lock without which nothing is written to either log; whether we got it."""
         milliseconds = self._jvm.java.util.concurrent.TimeUnit.MILLISECONDS
-        with _answered():
+        with answered():
             waited = max(1, int(seconds * 1000))
             return bool(self._execution.awaitProgressLock().tryLock(waited, milliseconds))
 
     def unlock(self) -> None:
         """Give it back, from the same thread."""
-        with _answered():
+        with answered():
             self._execution.awaitProgressLock().unlock()
 
     def positions(self) -> Positions:
         """The ends of the two logs, read from the checkpoint."""
-        with _answered():
+        with answered():
             offsets = self._execution.offsetLog().getLatestBatchId()
             commits = self._execution.commitLog().getLatestBatchId()
             return (
@@ -151,7 +155,7 @@ class Execution:
 
     def end_after_turn(self) -> None:
         """Let the loop end at its next look, without an interrupt."""
-        with _answered():
+        with answered():
             self._execution.state().set(self._states["TERMINATED"])
 
     def go_on(self) -> None:
@@ -160,31 +164,75 @@ class Execution:
 
     def wake(self) -> None:
         """Interrupt its sleep until the next trigger."""
-        with _answered():
+        with answered():
             self._thread.interrupt()
 
     def interrupt(self) -> None:
         """Spark's own stop: cancels the running batch."""
-        with _answered():
+        with answered():
             self._query.stop()
 
     def await_end(self) -> ErrorInfo | None:
         """Wait until it has ended, and say what it died of."""
-        with _answered():
-            # The cause is read below, where all kinds of errors look the same.
-            with suppress(Py4JJavaError, PySparkException):
-                self._execution.awaitTermination()
+        # The cause is read below, where all kinds of errors look the same.
+        with answered(), suppress(Py4JJavaError, PySparkException):
+            self._execution.awaitTermination()
+        chain = self.failure()
+        # The outermost says only that a query has failed.
+        cause = chain[min(1, len(chain) - 1)] if chain else None
+        return (
+            ErrorInfo(type=cause.condition or cause.kind, message=cause.message) if cause else None
+        )
+
+    def failure(self) -> list[Thrown]:
+        """What it died of, the outermost exception first; nothing if it did not."""
+        with answered():
             failure = self._execution.exception()
-            return _explain(failure.get(), self._jvm) if failure.isDefined() else None
+            return self._chain(failure.get()) if failure.isDefined() else []
+
+    def input_rows(self) -> int | None:
+        """How many rows its last batch has read; None before the first one is committed."""
+        with answered():
+            progress = self._query.lastProgress()
+            return None if progress is None else int(progress.numInputRows())
+
+    def unreadable(self, offsets: Sequence[str | None]) -> list[Thrown]:
+        """What a source makes of an offset that it cannot read; nothing if all of them can.
+
+        Spark itself does not look into an offset at which a source has nothing new.
+        """
+        with answered():
+            sources = self._execution.sources()
+            for number, offset in enumerate(offsets[: sources.size()]):
+                source = sources.apply(number)
+                # Sources of the first API take their offsets as they are.
+                if offset is None or not _is_a(source, self._stream):
+                    continue
+                try:
+                    source.deserializeOffset(offset)
+                except Py4JJavaError as error:
+                    return self._chain(error.java_exception)
+                except PySparkException as error:
+                    return [Thrown(type(error).__name__, str(error))]
+        return []
+
+    def _chain(self, failure: "JavaObject") -> list[Thrown]:
+        chain: list[Thrown] = []
+        cause: JavaObject | None = failure
+        while cause is not None and len(chain) < _DEEPEST:
+            chain.append(_thrown(cause, self._jvm))
+            cause = cause.getCause()
+        return chain
 
     def _change(self, before: str, after: str) -> bool:
-        with _answered():
+        with answered():
             state = self._execution.state()
             return bool(state.compareAndSet(self._states[before], self._states[after]))
 
 
 @contextmanager
-def _answered() -> Iterator[None]:
+def answered() -> Iterator[None]:
+    """Turn every way in which Spark does not answer into LostError."""
     try:
         yield
     except (Py4JJavaError, PySparkException) as error:
@@ -200,11 +248,27 @@ def _state(jvm: "JVMView", name: str) -> "JavaObject":
     return state
 
 
-def _explain(failure: "JavaObject", jvm: "JVMView") -> ErrorInfo:
-    """Spark's condition where there is one, else the class of what went wrong."""
-    cause = failure.cause()
-    kind = str(cause.getClass().getName()).rpartition(".")[2]
-    throwable = jvm.org.apache.spark.SparkThrowable
-    if is_instance_of(SparkContext._gateway, cause, throwable):  # type: ignore[no-untyped-call]
-        kind = cause.getCondition() or kind
-    return ErrorInfo(type=kind, message=str(cause.getMessage() or cause.toString()))
+def _thrown(failure: "JavaObject", jvm: "JVMView") -> Thrown:
+    named = _is_a(failure, jvm.org.apache.spark.SparkThrowable)
+    return Thrown(
+        kind=str(failure.getClass().getName()).rpartition(".")[2],
+        message=str(failure.getMessage() or failure.toString()),
+        condition=failure.getCondition() if named else None,
+        sql_state=failure.getSqlState() if named else None,
+        frames=tuple(_short(frame) for frame in _frames(failure.getStackTrace(), jvm)),
+    )
+
+
+def _frames(trace: "JavaObject", jvm: "JVMView") -> list[str]:
+    # One string: a call for each frame would take longer than the batch.
+    text = str(jvm.org.apache.commons.lang3.ArrayUtils.toString(trace)).strip("{}")
+    return text.split(",") if text else []
+
+
+def _short(frame: str) -> str:
+    """`Class.method` of `module/package.Class.method(File:line)`."""
+    return ".".join(frame.split("(", 1)[0].rsplit("/", 1)[-1].rsplit(".", 2)[-2:])
+
+
+def _is_a(value: "JavaObject", kind: "JavaClass") -> bool:
+    return bool(is_instance_of(SparkContext._gateway, value, kind))  # type: ignore[no-untyped-call]

@@ -28,5 +28,7 @@ class Exit(IntEnum):
     """A bad option, an epoch directory or a port that cannot be used."""
     INTERNAL = 84
     """A fault of ours."""
+    INCOMPATIBLE = 85
+    """The rehearsal showed that the script cannot go on from the savepoint: nothing was started."""
     INTERRUPTED = 130
     """The script let a KeyboardInterrupt through: as Python."""

@@ -7,116 +7,86 @@ session. Everything else is PySpark's own.
 import functools
 import inspect
 import os
-import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pyspark import SparkContext
 from pyspark.core import context
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from sparkpoint.runtime.errors import ConnectError
-from sparkpoint.runtime.identity import Place
 from sparkpoint.runtime.script import calling_place
+from sparkpoint.runtime.writing import NAME, Asked, Launch, Start, Wishes
 
-__all__ = ["Asked", "Begun", "Script", "install_hooks", "stop_spark"]
+__all__ = ["Begun", "Hooks", "Script"]
 
-_CHECKPOINT = "checkpointLocation"
 _SESSION_CHECKPOINT = "spark.sql.streaming.checkpointLocation"
-_NAME = "queryName"
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What the script wants of a query."""
-
-    name: str | None
-    checkpoint: str | None
-    """Its own location, which is not used."""
-    place: Place
-    session: SparkSession
 
 
 class Begun(Protocol):
-    """A query that is being started."""
+    """A query that may start."""
 
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        ...
-
-    @property
-    def checkpoint(self) -> str:
-        """Where it keeps its state, as Spark writes it."""
-        ...
-
-    def started(self, query: StreamingQuery) -> None:
-        """It runs."""
+    def launch(self, launch: Launch) -> StreamingQuery:
+        """Start it; what the script gets for it."""
         ...
 
 
 class Script(Protocol):
     """Who decides about what the script asks for."""
 
-    def session_made(self) -> None:
-        """There is a session."""
+    def session_made(self, *, with_context: bool) -> None:
+        """There is a session; whether its context was made for it just now."""
         ...
 
     def starting(self, asked: Asked) -> AbstractContextManager[Begun]:
         """A query is about to start: where, or not at all."""
         ...
 
+    def waiting(self, seconds: float | None, *, returns: bool) -> bool | None:
+        """The script waits for queries; what it is told instead, or None to let it wait.
+
+        `returns`: it waits for input to be processed, and not for an end.
+        """
+        ...
+
+    def adding_listener(self) -> bool:
+        """Whether a listener of the script may hear of queries."""
+        ...
+
     def stopping_query(self) -> None:
         """The script stops a query by itself; blocks while we do."""
         ...
 
-    def stopping_session(self) -> None:
-        """The script stops the session; blocks until every query stands."""
+    def stopping_context(self) -> bool:
+        """The script stops Spark; blocks until every query stands. Whether it may."""
         ...
 
 
-def install_hooks(script: Script) -> None:
-    """Put ourselves in between, once per process."""
-    # Locking and unlocking must reach the same JVM thread (execution.py).
-    os.environ["PYSPARK_PIN_THREAD"] = "true"
-    wishes = _Wishes()
-    _hook_writer(wishes)
-    for method in ("start", "toTable"):
-        _hook_start(script, wishes, method)
-    _hook_ends(script)
-    _hook_session(script)
-    _hook_gateway()
+class Hooks:
+    """Ourselves in between, once per process; `script` decides, and may be replaced."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+
+    def install(self) -> None:
+        """Take hold of PySpark's methods."""
+        # Locking and unlocking must reach the same JVM thread (execution.py).
+        os.environ["PYSPARK_PIN_THREAD"] = "true"
+        wishes, start = Wishes(), DataStreamWriter.start
+        _hook_options(wishes)
+        _hook_sinks(wishes)
+        for method in ("start", "toTable"):
+            _hook_start(self, wishes, method, start=start)
+        _hook_waits(self)
+        _hook_ends(self)
+        _hook_session(self)
+        _hook_gateway()
 
 
-class _Wishes:
-    """What a script has said to a writer, kept on the writer itself."""
-
-    _ATTRIBUTE = "_sparkpoint_wishes"
-    _KEPT = (_CHECKPOINT.lower(), _NAME.lower())
-
-    def note(self, writer: DataStreamWriter, key: str, value: Any) -> bool:
-        """Keep what concerns us; whether PySpark must not hear of it. Spark ignores case, too."""
-        lower = str(key).lower()
-        if lower in self._KEPT and value is not None:
-            self._of(writer)[lower] = str(value)
-        return lower == _CHECKPOINT.lower()
-
-    def name(self, writer: DataStreamWriter) -> str | None:
-        return self._of(writer).get(_NAME.lower())
-
-    def checkpoint(self, writer: DataStreamWriter) -> str | None:
-        return self._of(writer).get(_CHECKPOINT.lower())
-
-    def _of(self, writer: DataStreamWriter) -> dict[str, str]:
-        wishes: dict[str, str] = writer.__dict__.setdefault(self._ATTRIBUTE, {})
-        return wishes
-
-
-def _hook_writer(wishes: _Wishes) -> None:
+def _hook_options(wishes: Wishes) -> None:
     option, options = DataStreamWriter.option, DataStreamWriter.options
     query_name = DataStreamWriter.queryName
 
@@ -132,66 +102,125 @@ def _hook_writer(wishes: _Wishes) -> None:
     @functools.wraps(query_name)
     def noting_name(self: DataStreamWriter, queryName: str) -> DataStreamWriter:  # noqa: N803
         query_name(self, queryName)
-        wishes.note(self, _NAME, queryName)
+        wishes.note(self, NAME, queryName)
         return self
 
     _put(DataStreamWriter, option=noting_option, options=noting_options, queryName=noting_name)
 
 
-def _hook_start(script: Script, wishes: _Wishes, method: str) -> None:
-    original = getattr(DataStreamWriter, method)
-    signature = inspect.signature(original)
-    # The script's own `option` is led past Spark; this one is ours.
-    option = inspect.unwrap(DataStreamWriter.option)
-    query_name = inspect.unwrap(DataStreamWriter.queryName)
+def _hook_sinks(wishes: Wishes) -> None:
+    trigger = DataStreamWriter.trigger
+
+    @functools.wraps(trigger)
+    def noting_trigger(self: DataStreamWriter, **given: Any) -> DataStreamWriter:
+        writer: DataStreamWriter = trigger(self, **given)
+        wishes.note_trigger(self, ends=bool(given.get("once") or given.get("availableNow")))
+        return writer
+
+    _put(DataStreamWriter, trigger=noting_trigger)
+    for name, is_function in (("format", False), ("foreach", True), ("foreachBatch", True)):
+        _hook_sink(wishes, name, is_function=is_function)
+
+
+def _hook_sink(wishes: Wishes, name: str, *, is_function: bool) -> None:
+    original = getattr(DataStreamWriter, name)
 
     @functools.wraps(original)
-    def start(self: DataStreamWriter, *args: Any, **kwargs: Any) -> StreamingQuery:
+    def noting(self: DataStreamWriter, *args: Any, **kwargs: Any) -> DataStreamWriter:
+        writer: DataStreamWriter = original(self, *args, **kwargs)
+        wishes.note_sink(self, is_function=is_function)
+        return writer
+
+    _put(DataStreamWriter, **{name: noting})
+
+
+def _hook_start(hooks: Hooks, wishes: Wishes, method: str, *, start: Start) -> None:
+    original = getattr(DataStreamWriter, method)
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def starting(self: DataStreamWriter, *args: Any, **kwargs: Any) -> StreamingQuery:
         call = signature.bind(self, *args, **kwargs)
-        wishes.note(self, _NAME, call.arguments.pop(_NAME, None))
+        wishes.note(self, NAME, call.arguments.pop(NAME, None))
         given = call.arguments.get("options", {})
         call.arguments["options"] = {k: v for k, v in given.items() if not wishes.note(self, k, v)}
-        asked = _asked(self, wishes)
-        with script.starting(asked) as begun:
-            query_name(self, begun.name)
-            option(self, _CHECKPOINT, begun.checkpoint)
-            query: StreamingQuery = original(*call.args, **call.kwargs)
-            begun.started(query)
-        return query
+        launch = Launch(
+            writer=self,
+            call=call,
+            method=original,
+            start=start,
+            has_function=wishes.has_function(self) and call.arguments.get("format") is None,
+        )
+        with hooks.script.starting(_asked(self, wishes)) as begun:
+            return begun.launch(launch)
 
-    _put(DataStreamWriter, **{method: start})
+    _put(DataStreamWriter, **{method: starting})
 
 
-def _asked(writer: DataStreamWriter, wishes: _Wishes) -> Asked:
+def _asked(writer: DataStreamWriter, wishes: Wishes) -> Asked:
     session = writer._spark
     of_session = session.conf.get(_SESSION_CHECKPOINT, None)
     checkpoint = wishes.checkpoint(writer) or of_session
-    return Asked(wishes.name(writer), checkpoint, calling_place(), session)
+    name, ends = wishes.name(writer), wishes.ends(writer)
+    return Asked(name, checkpoint, calling_place(), session, ends)
 
 
-def _hook_ends(script: Script) -> None:
+def _hook_waits(hooks: Hooks) -> None:
+    _hook_wait(hooks, StreamingQuery, "awaitTermination")
+    _hook_wait(hooks, StreamingQueryManager, "awaitAnyTermination")
+    _hook_wait(hooks, StreamingQuery, "processAllAvailable", returns=True)
+    for method in ("addListener", "removeListener"):
+        _hook_listener(hooks, method)
+
+
+def _hook_wait(hooks: Hooks, owner: type, method: str, *, returns: bool = False) -> None:
+    original = getattr(owner, method)
+
+    @functools.wraps(original)
+    def waiting(self: Any, timeout: float | None = None) -> Any:
+        answer = hooks.script.waiting(timeout, returns=returns)
+        if answer is not None:
+            return answer
+        return original(self) if timeout is None else original(self, timeout)
+
+    _put(owner, **{method: waiting})
+
+
+def _hook_listener(hooks: Hooks, method: str) -> None:
+    original = getattr(StreamingQueryManager, method)
+
+    @functools.wraps(original)
+    def listening(self: StreamingQueryManager, *args: Any, **kwargs: Any) -> None:
+        if hooks.script.adding_listener():
+            original(self, *args, **kwargs)
+
+    _put(StreamingQueryManager, **{method: listening})
+
+
+def _hook_ends(hooks: Hooks) -> None:
     stop_query, stop_context = StreamingQuery.stop, SparkContext.stop
 
     @functools.wraps(stop_query)
     def stopping_query(self: StreamingQuery) -> None:
-        script.stopping_query()
+        hooks.script.stopping_query()
         stop_query(self)
 
     @functools.wraps(stop_context)
     def stopping_context(self: SparkContext) -> None:
-        script.stopping_session()
-        stop_context(self)
+        if hooks.script.stopping_context():
+            stop_context(self)
 
     _put(StreamingQuery, stop=stopping_query)
     # SparkSession.stop comes through here as well.
     _put(SparkContext, stop=stopping_context)
 
 
-def _hook_session(script: Script) -> None:
+def _hook_session(hooks: Hooks) -> None:
     get_or_create = SparkSession.Builder.getOrCreate
 
     @functools.wraps(get_or_create)
     def made(self: SparkSession.Builder) -> SparkSession:
+        with_context = SparkContext._active_spark_context is None
         session = get_or_create(self)
         if type(session).__module__.startswith("pyspark.sql.connect"):
             raise ConnectError(
@@ -199,7 +228,7 @@ def _hook_session(script: Script) -> None:
                 "cannot be stopped or captured from here. Use a classic session (no "
                 "`remote(…)`, no SPARK_REMOTE, spark.api.mode=classic)."
             )
-        script.session_made()
+        hooks.script.session_made(with_context=with_context)
         return session
 
     _put(SparkSession.Builder, getOrCreate=made)
@@ -215,15 +244,6 @@ def _hook_gateway() -> None:
         return launch(conf, {"process_group": 0, **(popen_kwargs or {})})
 
     vars(context)["launch_gateway"] = launch_apart
-
-
-def stop_spark(seconds: float) -> None:
-    """Stop what the script left running: in a pod the JVM would die before its own hooks ran."""
-    active = SparkContext._active_spark_context
-    if active is not None:
-        stopping = threading.Thread(target=active.stop, name="sparkpoint-spark", daemon=True)
-        stopping.start()
-        stopping.join(seconds)
 
 
 def _put(owner: type, **methods: Callable[..., Any]) -> None:

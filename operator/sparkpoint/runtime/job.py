@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -17,18 +18,35 @@ from sparkpoint.runtime.ending import Cause, Ending, conclude, query_failed, scr
 from sparkpoint.runtime.errors import ScriptOver
 from sparkpoint.runtime.execution import Execution
 from sparkpoint.runtime.gate import Gate, Passage
-from sparkpoint.runtime.hooks import Asked
 from sparkpoint.runtime.identity import Identities, Identity
-from sparkpoint.runtime.model import EndReason, GateInfo, Progress, StopReport, Termination
+from sparkpoint.runtime.model import (
+    EndReason,
+    ErrorInfo,
+    GateInfo,
+    Progress,
+    RehearsalInfo,
+    StopReport,
+    Termination,
+)
 from sparkpoint.runtime.options import Options
 from sparkpoint.runtime.progress import ProgressTracker
 from sparkpoint.runtime.queries import StartedQuery, stop_queries
-from sparkpoint.runtime.script import ScriptEnd, place_in
+from sparkpoint.runtime.restoring import Restoring
+from sparkpoint.runtime.script import ScriptEnd
+from sparkpoint.runtime.tracebacks import place_in
+from sparkpoint.runtime.writing import Asked, Launch
 from sparkpoint.storage import Store
 
 __all__ = ["RunningJob"]
 
 logger = logging.getLogger("sparkpoint.runtime")
+
+
+class Rehearsing(Protocol):
+    """What goes on before the job begins; see rehearsal.py."""
+
+    def info(self) -> RehearsalInfo: ...
+    def close(self) -> None: ...
 
 
 class RunningJob:
@@ -49,6 +67,8 @@ class RunningJob:
         self._script: ScriptEnd | None = None
         self._held = self._finished = False
         self._savepoint: str | None = None
+        self._rehearsal: Rehearsing | None = None
+        self._restoring: Restoring | None = None
 
     # --- for the agent ---------------------------------------------------------------------------
 
@@ -61,6 +81,7 @@ class RunningJob:
                 "phase": self._phase(),
                 "gate": self._gate.info(),
                 "queries": self._tracker.queries(),
+                "rehearsal": self._rehearsal.info() if self._rehearsal else None,
             }
         )
 
@@ -100,7 +121,7 @@ class RunningJob:
 
     # --- for the script's hooks ------------------------------------------------------------------
 
-    def session_made(self) -> None:
+    def session_made(self, *, with_context: bool) -> None:
         """There is a session."""
         self._made_session = True
 
@@ -110,7 +131,7 @@ class RunningJob:
         self._admit()
         try:
             identity = self._identities.claim(asked.name, asked.place, is_active=self._is_active)
-            begun = _Begun(self, identity, asked.session)
+            begun = _Begun(self, identity)
             self._prepare(begun, asked)
             try:
                 yield begun
@@ -123,21 +144,49 @@ class RunningJob:
                 self._starting -= 1
                 self._changed.notify_all()
 
+    def waiting(self, seconds: float | None, *, returns: bool) -> None:
+        """The script waits for its queries: let it."""
+
+    def adding_listener(self) -> bool:
+        """The script listens to its queries, as we do."""
+        return True
+
     def stopping_query(self) -> None:
         """The script stops a query by itself: not while we bring it to its boundary."""
         if self._cause is not None:
             self._await_report()
 
-    def stopping_session(self) -> None:
+    def stopping_context(self) -> bool:
         """Bring to a boundary what still runs; if the job ends anyway, wait for that."""
         if self._cause is not None:
             self.await_release()
-            return
+            return True
         with self._changed:
             running = [query for query in self._queries.values() if query.is_active]
         if running:
             logger.info("The script stops the session: stopping %d queries first", len(running))
             stop_queries(running, budget=self._options.stop_budget)
+        return True
+
+    # --- before the beginning ---------------------------------------------------------------------
+
+    def rehearse(self, rehearsal: Rehearsing) -> None:
+        """Show it, and end it if the job ends meanwhile."""
+        self._rehearsal = rehearsal
+
+    def restore(self, restoring: Restoring) -> None:
+        """Begin from a savepoint: no query starts before it is there."""
+        self._restoring = restoring
+        restoring.begin(self._not_restored)
+
+    def _not_restored(self, error: ErrorInfo) -> None:
+        message = f"The savepoint could not be restored: {error.message}"
+        self.end(Cause(EndReason.REFUSED, message, error=error), 0)
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether something has ended it: nothing starts any more."""
+        return self._cause is not None
 
     # --- the end ---------------------------------------------------------------------------------
 
@@ -208,6 +257,8 @@ class RunningJob:
     # --- within ----------------------------------------------------------------------------------
 
     def _admit(self) -> None:
+        if self._restoring is not None and not self._restoring.wait():
+            raise ScriptOver
         match self._gate.wait():
             case Passage.TOO_LATE:
                 waited = self._options.gate_deadline or 0
@@ -247,7 +298,7 @@ class RunningJob:
 
     def _is_active(self, name: str) -> bool:
         query = self._queries.get(name)
-        return query is not None and query.is_active
+        return query is not None and query.runs()
 
     def checkpoint_of(self, identity: Identity) -> str:
         """Where a query keeps its state, as Spark writes it."""
@@ -275,6 +326,9 @@ class RunningJob:
 
     def _stop(self, budget: float) -> None:
         deadline = time.monotonic() + budget
+        if self._rehearsal is not None:
+            # Whatever it has in a store is removed before the process may end.
+            self._rehearsal.close()
         with self._changed:
             while self._starting and (left := deadline - time.monotonic()) > 0:
                 self._changed.wait(left)
@@ -296,20 +350,24 @@ class RunningJob:
                 return "ended" if self.is_released else "stopping"
             if self._queries:
                 return "running"
+        if self._rehearsal is not None and self._rehearsal.info().state == "running":
+            return "rehearsing"
         return "gated" if self._gate.is_waiting else "starting"
 
 
 class _Begun:
     """A query between the decision to start it and its start."""
 
-    def __init__(self, job: RunningJob, identity: Identity, session: SparkSession) -> None:
-        self._job, self._identity, self._session = job, identity, session
+    def __init__(self, job: RunningJob, identity: Identity) -> None:
+        self._job, self._identity = job, identity
         self.name = identity.name
         self.checkpoint = job.checkpoint_of(identity)
 
-    def started(self, query: StreamingQuery) -> None:
-        """Watch it from now on."""
+    def launch(self, launch: Launch) -> StreamingQuery:
+        """Start it, and watch it from then on."""
+        query = launch.as_asked(self.name, self.checkpoint)
         execution = Execution(query._jsq)
         self._job.register(
             StartedQuery(self._identity, self.checkpoint, execution, on_end=self._job.query_ended)
         )
+        return query

@@ -7,25 +7,37 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NoReturn, Protocol
 
 import pyspark
 
-from sparkpoint.runtime.ending import Cause, refusal
+from sparkpoint.runtime.ending import Cause, incompatible, refusal
 from sparkpoint.runtime.epochs import open_epoch_directory
 from sparkpoint.runtime.errors import RefusedError, ScriptOver
 from sparkpoint.runtime.exits import Exit
-from sparkpoint.runtime.hooks import install_hooks, stop_spark
+from sparkpoint.runtime.hooks import Hooks
 from sparkpoint.runtime.job import RunningJob
-from sparkpoint.runtime.model import EndReason, Termination
-from sparkpoint.runtime.options import AgentOptions, Options, parse_options
-from sparkpoint.runtime.script import ScriptEnd, run_script
+from sparkpoint.runtime.model import EndReason, RehearsalInfo, Termination
+from sparkpoint.runtime.options import (
+    AgentOptions,
+    Options,
+    RehearsalOptions,
+    RestoreOptions,
+    parse_options,
+)
+from sparkpoint.runtime.rehearsal import Rehearsal
+from sparkpoint.runtime.restoring import Restoring
+from sparkpoint.runtime.scratch import Scratch, scratch_beside
+from sparkpoint.runtime.script import ScriptEnd, run_script, surroundings_kept
+from sparkpoint.runtime.sessions import stop_spark
 from sparkpoint.runtime.signals import Signals
 from sparkpoint.runtime.termination import flush_streams, render, say, write_termination
 from sparkpoint.runtime.threads import await_threads
+from sparkpoint.runtime.trials import Trials
+from sparkpoint.storage import Store
 
 __all__ = ["main"]
 
@@ -62,8 +74,15 @@ class _Driver:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        directory = open_epoch_directory(options.epoch_dir, options.expect)
+        # What is to be restored is not there yet.
+        expect = options.expect if options.restore is None else "any"
+        directory = open_epoch_directory(
+            options.epoch_dir, expect, endpoint_url=options.endpoint_url
+        )
+        self._directory = directory
+        self._scratch = _scratch(directory, options)
         self._job = RunningJob(options, directory)
+        self._hooks = Hooks(self._job)
         self._signals = Signals(self._signalled)
         self._interrupts = 0
         self._telling = threading.Lock()
@@ -72,23 +91,63 @@ class _Driver:
 
     def run(self) -> int:
         """Until the script has ended and every query stands."""
+        if self._scratch is not None:
+            # Of a driver before us that was killed.
+            self._scratch.remove_leftover()
         if self._options.agent is not None:
             self._agent = _start_agent(self._job, self._options, self._options.agent)
         self._signals.install()
-        install_hooks(self._job)
+        self._hooks.install()
         threading.Thread(target=self._oversee, name="sparkpoint-end", daemon=True).start()
-        self._job.script_ended(self._run_script())
+        if self._options.restore is not None:
+            self._restore(self._options.restore)
+        if self._options.rehearsal is not None and self._scratch is not None:
+            self._rehearse(self._options.rehearsal, self._scratch)
+        if not self._job.is_ending:
+            self._job.script_ended(self._run_script(lambda: self._job.is_released))
         self._job.await_release()
         code = self._conclude()
+        if self._options.rehearsal is not None and self._scratch is not None:
+            # An executor that was slow may have written something after all.
+            self._scratch.remove_leftover()
         stop_spark(_SPARK_SECONDS)
         return code
 
-    def _run_script(self) -> ScriptEnd:
+    def _restore(self, options: RestoreOptions) -> None:
+        job, endpoint = self._options.job, self._options.endpoint_url
+        self._job.restore(Restoring(options, self._directory, job=job, endpoint_url=endpoint))
+
+    def _rehearse(self, options: RehearsalOptions, scratch: Scratch) -> None:
+        """Find out whether the queries can go on from a savepoint, before any of them does."""
+        rehearsal = Rehearsal(
+            options,
+            scratch,
+            Trials(scratch, functions=options.functions),
+            is_called_off=lambda: self._job.is_ending,
+            nudge=self._signals.nudge_script,
+        )
+        self._job.rehearse(rehearsal)
+        logger.info("Rehearsing on savepoint %s, in %s", options.savepoint, scratch.uri)
+        scratch.begin(options, job=self._options.job, endpoint_url=self._options.endpoint_url)
+        self._hooks.script = rehearsal
+        try:
+            with surroundings_kept():
+                info = rehearsal.perform(
+                    lambda: self._run_script(lambda: rehearsal.is_over),
+                    lambda message: self._job.end(Cause(EndReason.REFUSED, message)),
+                )
+        finally:
+            self._hooks.script = self._job
+        _log_verdict(info)
+        if info.verdict == "incompatible" and not self._options.gated:
+            self._job.end(incompatible(info))
+
+    def _run_script(self, give_up: Callable[[], bool]) -> ScriptEnd:
         self._signals.runs_script = True
         try:
             end = run_script(self._options.script, self._options.arguments)
             # Python ends when the last thread does that is not a daemon.
-            await_threads(lambda: self._job.is_released)
+            await_threads(give_up)
         except ScriptOver:
             end = ScriptEnd(Exit.OK)
         finally:
@@ -137,6 +196,29 @@ class _Closable(Protocol):
     def close(self) -> None: ...
 
 
+def _scratch(directory: Store, options: Options) -> Scratch | None:
+    """The place for rehearsals; it may hold what a driver that was killed has left."""
+    scratch = scratch_beside(directory.uri, options.endpoint_url)
+    if scratch is None and options.rehearsal is not None:
+        raise RefusedError(
+            f"There is no place for a rehearsal beside the epoch directory {directory.uri}. Choose "
+            "one that is a folder of another folder or of a bucket."
+        )
+    return scratch
+
+
+def _log_verdict(info: RehearsalInfo) -> None:
+    for name, query in info.queries.items():
+        error = query.error
+        said = [f"{error.type}: {error.message}", error.remedy] if error else [query.note]
+        text = " ".join(part for part in said if part)
+        level = logging.INFO if query.verdict == "compatible" else logging.WARNING
+        logger.log(level, "Rehearsal: query %s is %s. %s", name, query.verdict, text)
+    if info.error is not None:
+        logger.warning("Rehearsal: %s: %s", info.error.type, info.error.message)
+    logger.info("Rehearsed on savepoint %s: %s", info.savepoint, info.verdict)
+
+
 def _start_agent(job: RunningJob, options: Options, agent: AgentOptions) -> _Closable:
     # Late: whoever runs without an agent does without its libraries.
     from sparkpoint.runtime.agent.errors import AgentError
@@ -149,16 +231,39 @@ def _start_agent(job: RunningJob, options: Options, agent: AgentOptions) -> _Clo
         job=name,
         epoch=options.epoch,
         epoch_dir=options.epoch_dir,
+        endpoint_url=options.endpoint_url,
+        revision=options.revision,
         spark_version=pyspark.__version__,
     )
+    token = _token(agent.token_file)
     try:
-        token = agent.token_file.read_text().strip()
-        return start_agent(job, host=agent.host, port=agent.port, token=token, savepoints=settings)
+        started = start_agent(
+            job, host=agent.host, port=agent.port, token=token, savepoints=settings
+        )
     except AgentError as error:
         raise RefusedError(str(error)) from error
-    except (OSError, UnicodeDecodeError) as error:
-        message = f"The agent's token cannot be read from {agent.token_file}: {error}"
+    try:
+        if agent.url_file is not None:
+            _write_url(agent.url_file, started.url)
+    except OSError as error:
+        started.close()
+        message = f"The agent's URL cannot be written to {agent.url_file}: {error}"
         raise RefusedError(message) from error
+    return started
+
+
+def _token(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise RefusedError(f"The agent's token cannot be read from {path}: {error}") from error
+
+
+def _write_url(path: Path, url: str) -> None:
+    """Whole or not at all: whoever waits for the file reads it as soon as it is there."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside.write_text(f"{url}\n")
+    beside.replace(path)
 
 
 def _tell(termination: Termination, log: Path | None) -> None:

@@ -20,6 +20,7 @@ __all__ = [
     "QueryEnd",
     "QueryProgress",
     "RehearsalInfo",
+    "RehearsedQuery",
     "SavepointOperation",
     "SavepointRequest",
     "SavepointSummary",
@@ -27,7 +28,11 @@ __all__ = [
     "StopReport",
     "StopRequest",
     "Termination",
+    "Verdict",
 ]
+
+Verdict = Literal["compatible", "incompatible", "unknown"]
+"""What a rehearsal says; `unknown`: it could not find out."""
 
 
 class Document(BaseModel):
@@ -46,6 +51,8 @@ class ErrorInfo(Document):
     """`script.py:12` where the script is to blame."""
     retry_helps: bool = False
     """Whether the same request may succeed later."""
+    remedy: str | None = None
+    """What to do about it, if the message does not say so itself."""
 
 
 class QueryProgress(Document):
@@ -83,14 +90,30 @@ class GateInfo(Document):
     waiting_since: datetime | None = None
 
 
+class RehearsedQuery(Document):
+    """What one query's batch on a copy of its checkpoint showed."""
+
+    verdict: Verdict | None = None
+    """None: it is under way."""
+    error: ErrorInfo | None = None
+    note: str | None = None
+    """What else a person should know."""
+    input_rows: int | None = None
+    """Rows that the batch read; with 0 no function of the script has seen any of them."""
+    seconds: float | None = None
+    """From `start()` to the commit."""
+
+
 class RehearsalInfo(Document):
     """What a trial run on a copy of a savepoint showed."""
 
     savepoint: str
     state: Literal["running", "done"]
-    verdict: Literal["compatible", "incompatible", "unknown"] | None = None
-    queries: dict[str, ErrorInfo | None] = {}
-    """Query -> what is wrong; None if it made its batch."""
+    verdict: Verdict | None = None
+    """The worst of all queries'; None while it is under way."""
+    error: ErrorInfo | None = None
+    """What kept it from finding out, if that is none of a single query."""
+    queries: dict[str, RehearsedQuery] = {}
 
 
 class Progress(Document):
@@ -206,6 +229,8 @@ class EndReason(Enum):
     """By SIGTERM or SIGINT."""
     GATE_NOT_OPENED = "GateNotOpened"
     EPOCH_OVER = "EpochOver"
+    INCOMPATIBLE = "Incompatible"
+    """The rehearsal showed that the script cannot go on from the savepoint."""
     REFUSED = "Refused"
     """Something about the request or the surroundings: bad option, port taken, epoch directory."""
     INTERNAL = "InternalError"

@@ -8,10 +8,20 @@ from typing import Literal
 
 from sparkpoint.runtime.errors import RefusedError
 
-__all__ = ["AgentOptions", "Expectation", "FailurePolicy", "Options", "parse_options"]
+__all__ = [
+    "AgentOptions",
+    "Expectation",
+    "FailurePolicy",
+    "Options",
+    "RehearsalOptions",
+    "RestoreOptions",
+    "SinkMode",
+    "parse_options",
+]
 
 Expectation = Literal["empty", "restored", "any"]
 FailurePolicy = Literal["fail", "ignore"]
+SinkMode = Literal["resume", "rewind", "fork"]
 
 USAGE = (
     "python -m sparkpoint.runtime --epoch-dir URI --epoch N --job NAMESPACE/NAME [option…] "
@@ -19,9 +29,14 @@ USAGE = (
 )
 STOP_BUDGET = 25.0
 """Below Kubernetes' grace period of 30 seconds."""
+REHEARSAL_DEADLINE = 600.0
+"""Seconds for the copy, the start of Spark and a batch of every query together."""
 _JOB = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _LONGEST_WAIT = 10 * 365 * 86_400
 _HIGHEST_PORT = 65_535
+_URL = re.compile(r"https?://[^\s/?#]+/?")
+_LONGEST_REVISION = 4096
+"""What a manifest takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +47,30 @@ class AgentOptions:
     port: int
     """0: any free one."""
     token_file: Path
+    url_file: Path | None = None
+    """Where to write its URL, for whoever cannot know the port before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RehearsalOptions:
+    """A trial run of every query before the gate."""
+
+    savepoint: str
+    """Name or id."""
+    repository: str
+    deadline: float = REHEARSAL_DEADLINE
+    functions: bool = False
+    """Whether functions that are sinks are called, with rows that will come again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreOptions:
+    """What the epoch begins from."""
+
+    savepoint: str
+    """Name, id or `namespace/job/name`."""
+    repository: str
+    sink: SinkMode = "resume"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +89,13 @@ class Options:
     expect: Expectation = "any"
     agent: AgentOptions | None = None
     termination_log: Path | None = None
+    endpoint_url: str | None = None
+    """The S3 server of the epoch directory and of repositories; Amazon's, or the environment's, if
+    None."""
+    revision: str | None = None
+    """Which version of the job this is; written into its savepoints."""
+    rehearsal: RehearsalOptions | None = None
+    restore: RestoreOptions | None = None
 
 
 def parse_options(arguments: Sequence[str]) -> Options:
@@ -72,7 +118,13 @@ def parse_options(arguments: Sequence[str]) -> Options:
         expect=_expectation(raw.get("--expect"), problems),
         agent=_agent(raw, problems),
         termination_log=Path(log) if (log := raw.get("--termination-log")) else None,
+        endpoint_url=_url(raw.get("--endpoint-url"), problems),
+        revision=_revision(raw.get("--revision"), problems),
+        rehearsal=_rehearsal(raw, problems),
+        restore=_restore(raw, problems),
     )
+    if "--repository" in raw and options.rehearsal is None and options.restore is None:
+        problems.append("--repository does nothing without --restore or --rehearse")
     if options.gate_deadline is not None and not options.gated:
         problems.append("--gate-deadline does nothing without --gated")
     if problems:
@@ -98,10 +150,18 @@ _VALUES = (
     "--expect",
     "--agent-host",
     "--agent-port",
+    "--agent-url-file",
     "--token-file",
     "--termination-log",
+    "--endpoint-url",
+    "--revision",
+    "--rehearse",
+    "--repository",
+    "--rehearsal-deadline",
+    "--restore",
+    "--sink",
 )
-_FLAGS = ("--gated",)
+_FLAGS = ("--gated", "--rehearse-functions")
 
 
 def _read(arguments: Sequence[str], problems: list[str]) -> dict[str, str]:
@@ -185,8 +245,8 @@ def _expectation(value: str | None, problems: list[str]) -> Expectation:
 
 def _agent(raw: Mapping[str, str], problems: list[str]) -> AgentOptions | None:
     host, port = raw.get("--agent-host"), raw.get("--agent-port")
-    token_file = raw.get("--token-file")
-    if host is None and port is None and token_file is None:
+    token_file, url_file = raw.get("--token-file"), raw.get("--agent-url-file")
+    if host is None and port is None and token_file is None and url_file is None:
         return None
     for name, value in (("--agent-port", port), ("--token-file", token_file)):
         if not value:
@@ -195,4 +255,61 @@ def _agent(raw: Mapping[str, str], problems: list[str]) -> AgentOptions | None:
     if not (number.isascii() and number.isdecimal() and int(number) <= _HIGHEST_PORT):
         problems.append(f"--agent-port is {port!r}: give a number from 0 (any) to {_HIGHEST_PORT}")
         number = "0"
-    return AgentOptions(host or "127.0.0.1", int(number), Path(token_file or ""))
+    return AgentOptions(
+        host or "127.0.0.1",
+        int(number),
+        Path(token_file or ""),
+        Path(url_file) if url_file else None,
+    )
+
+
+def _url(value: str | None, problems: list[str]) -> str | None:
+    if value is not None and not _URL.fullmatch(value):
+        problems.append(f"--endpoint-url is {value!r}: give a URL such as https://s3.example:9000")
+    return value
+
+
+def _revision(value: str | None, problems: list[str]) -> str | None:
+    if value is not None and not 0 < len(value.strip()) <= len(value) <= _LONGEST_REVISION:
+        problems.append(
+            f"--revision is {value[:40]!r}: give from 1 to {_LONGEST_REVISION} characters"
+        )
+    return value
+
+
+def _rehearsal(raw: Mapping[str, str], problems: list[str]) -> RehearsalOptions | None:
+    if "--rehearse" not in raw:
+        useless = ("--rehearsal-deadline", "--rehearse-functions")
+        problems += [f"{name} does nothing without --rehearse" for name in useless if name in raw]
+        return None
+    deadline = _seconds(raw.get("--rehearsal-deadline"), "--rehearsal-deadline", problems)
+    return RehearsalOptions(
+        savepoint=_required(raw["--rehearse"], "--rehearse", problems),
+        repository=_required(raw.get("--repository"), "--repository", problems),
+        deadline=REHEARSAL_DEADLINE if deadline is None else deadline,
+        functions="--rehearse-functions" in raw,
+    )
+
+
+def _restore(raw: Mapping[str, str], problems: list[str]) -> RestoreOptions | None:
+    if "--restore" not in raw:
+        if "--sink" in raw:
+            problems.append("--sink does nothing without --restore")
+        return None
+    return RestoreOptions(
+        savepoint=_required(raw["--restore"], "--restore", problems),
+        repository=_required(raw.get("--repository"), "--repository", problems),
+        sink=_sink(raw.get("--sink"), problems),
+    )
+
+
+def _sink(value: str | None, problems: list[str]) -> SinkMode:
+    match value:
+        case None | "resume":
+            return "resume"
+        case "rewind":
+            return "rewind"
+        case "fork":
+            return "fork"
+    problems.append(f"--sink is {value!r}: give resume, rewind or fork")
+    return "resume"

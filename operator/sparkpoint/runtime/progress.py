@@ -6,15 +6,14 @@ rehearsal's, are heard and not shown.
 
 import json
 import math
-import re
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparkpoint.runtime.model import ErrorInfo, QueryProgress
+from sparkpoint.runtime.tracebacks import last_words, place_in
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryListener
@@ -27,8 +26,6 @@ _LONGEST = 2000
 _NO_WATERMARK = datetime.fromtimestamp(0, UTC)
 """What Spark says before it has seen an event."""
 _UNKNOWN = "StreamingQueryException"
-_FRAME = re.compile(r'^  File "([^"\n]+)", line (\d+)', re.MULTILINE)
-_LIBRARY = re.compile(r"/(site-packages|dist-packages|pyspark|py4j|lib/python3[^/]*)/|^<")
 
 Changes = dict[str, object]
 
@@ -151,18 +148,5 @@ def _whole(value: object) -> int:
 
 def _error(exception: str, error_class: str | None) -> ErrorInfo:
     """The sentence, without the plan and the stacks below and above it."""
-    text = exception.split("\n=== Streaming Query ===", 1)[0].split("\n\tat ", 1)[0].strip()
-    _, python, trace = text.rpartition("Traceback (most recent call last):")
-    where = None
-    if python:
-        lines = trace.strip().splitlines()
-        indented = [number for number, line in enumerate(lines) if line.startswith("  ")]
-        text = "\n".join(lines[max(indented, default=-1) + 1 :]) or text
-        where = _line_of_script(trace)
-    return ErrorInfo(type=error_class or _UNKNOWN, message=text[:_LONGEST], where=where)
-
-
-def _line_of_script(trace: str) -> str | None:
-    """The innermost line that is not a library's."""
-    frames = [match for match in _FRAME.findall(trace) if not _LIBRARY.search(match[0])]
-    return f"{Path(frames[-1][0]).name}:{frames[-1][1]}" if frames else None
+    message, where = last_words(exception)[:_LONGEST], place_in(exception)
+    return ErrorInfo(type=error_class or _UNKNOWN, message=message, where=where)

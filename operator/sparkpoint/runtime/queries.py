@@ -29,6 +29,7 @@ class Watched(Loop, Protocol):
     id: str
     run_id: str
 
+    def is_active(self) -> bool: ...
     def runs_batches(self) -> bool: ...
     def interrupt(self) -> None: ...
     def await_end(self) -> ErrorInfo | None: ...
@@ -64,6 +65,13 @@ class StartedQuery:
     def is_active(self) -> bool:
         """Whether it still runs."""
         return self._end is None
+
+    def runs(self) -> bool:
+        """Whether it still runs by Spark's own word: the script may know of an end before us."""
+        try:
+            return self.is_active and self.execution.is_active()
+        except LostError:
+            return False
 
     def watch(self) -> None:
         """Begin to wait for its end."""

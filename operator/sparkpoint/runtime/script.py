@@ -3,10 +3,10 @@
 import io
 import linecache
 import os
-import re
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -16,7 +16,7 @@ from sparkpoint.runtime.exits import Exit
 from sparkpoint.runtime.identity import Place
 from sparkpoint.runtime.model import ErrorInfo
 
-__all__ = ["ScriptEnd", "calling_place", "place_in", "run_script"]
+__all__ = ["ScriptEnd", "calling_place", "run_script", "surroundings_kept"]
 
 _OURS = str(Path(__file__).resolve().parent) + os.sep
 _CODE_BITS = 0xFF
@@ -56,6 +56,17 @@ def run_script(script: str, arguments: Sequence[str]) -> ScriptEnd:
     return ScriptEnd(Exit.OK)
 
 
+@contextmanager
+def surroundings_kept() -> Iterator[None]:
+    """Undo what a script does to the path of imports and to the working directory."""
+    path, folder = list(sys.path), Path.cwd()
+    try:
+        yield
+    finally:
+        sys.path[:] = path
+        os.chdir(folder)
+
+
 def calling_place() -> Place:
     """The line of the script, or of a module of its own, that is calling into pyspark."""
     frame: types.FrameType | None = sys._getframe(1)
@@ -65,13 +76,6 @@ def calling_place() -> Place:
         return Place("<unknown>", 0)
     file, line = frame.f_code.co_filename, frame.f_lineno
     return Place(file, line, linecache.getline(file, line).strip())
-
-
-def place_in(text: str) -> str | None:
-    """`file:line` of the last frame that a Python traceback in this text shows."""
-    frames: list[tuple[str, str]] = re.findall(r'File "([^"]+)", line (\d+)', text)
-    own = [(file, line) for file, line in frames if f"{os.sep}site-packages{os.sep}" not in file]
-    return ":".join(own[-1]) if own else None
 
 
 def _read(path: Path) -> bytes:

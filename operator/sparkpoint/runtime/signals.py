@@ -18,6 +18,8 @@ from sparkpoint.runtime.errors import ScriptOver
 __all__ = ["Signals"]
 
 _HEARD = (signal.SIGTERM, signal.SIGINT)
+_NUDGE = signal.SIGURG
+"""Nobody sends it, and who does not handle it does not notice."""
 _BYTES = 512
 _PATIENCE = 1.0
 """Seconds. A signal may interrupt the main thread where it holds what the listener needs."""
@@ -34,7 +36,7 @@ class Signals:
         self._main = threading.main_thread().ident or 0
         self._handlers: dict[int, Any] = {each: signal.getsignal(each) for each in _HEARD}
         self._scripts_pipe = -1
-        self._is_over = self._is_child = False
+        self._is_over = self._is_child = self._is_nudged = False
         self._forking = threading.local()
         self._news = threading.Condition()
         self._told, self._called = Counter[int](), Counter[int]()
@@ -46,6 +48,7 @@ class Signals:
         self._set_signal, self._set_pipe = signal.signal, signal.set_wakeup_fd
         for each in _HEARD:
             self._set_signal(each, self._handle)
+        self._set_signal(_NUDGE, self._leave)
         self._set_pipe(self._write, warn_on_full_buffer=False)
         signal.signal = self._signal  # type: ignore[assignment]
         signal.getsignal = self._getsignal  # type: ignore[assignment]
@@ -59,6 +62,20 @@ class Signals:
         """Raise ScriptOver in the main thread if the script still runs there."""
         self._is_over = True
         signal.pthread_kill(self._main, signal.SIGTERM)
+
+    def nudge_script(self) -> None:
+        """As `unwind_script`, once, and only where the main thread may be used afterwards.
+
+        In the midst of a call into the JVM nothing happens, for its answer would be taken for that
+        of the next call: so try again.
+        """
+        self._is_nudged = True
+        signal.pthread_kill(self._main, _NUDGE)
+
+    def _leave(self, number: int, frame: FrameType | None) -> None:
+        if self._is_nudged and self.runs_script and not _is_in_py4j(frame):
+            self._is_nudged = self.runs_script = False
+            raise ScriptOver
 
     def _listen(self) -> None:
         while data := os.read(self._read, _BYTES):
@@ -124,6 +141,14 @@ class Signals:
         for number, handler in self._handlers.items():
             self._set_signal(number, handler)
         self._let_go()
+
+
+def _is_in_py4j(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if f"{os.sep}py4j{os.sep}" in frame.f_code.co_filename:
+            return True
+        frame = frame.f_back
+    return False
 
 
 _getsignal = signal.getsignal

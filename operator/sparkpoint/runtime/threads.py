@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Mapping
 from types import FrameType
 
-__all__ = ["await_threads"]
+__all__ = ["await_threads", "working_threads"]
 
 _LOOK = 1.0
 _WORKER = "_worker"
@@ -17,11 +17,12 @@ def await_threads(give_up: Callable[[], bool]) -> None:
 
     A pool's idle threads do not count: Python ends them itself, at the very end.
     """
-    while (working := _working()) and not give_up():
+    while (working := working_threads()) and not give_up():
         working[0].join(_LOOK)
 
 
-def _working() -> list[threading.Thread]:
+def working_threads() -> list[threading.Thread]:
+    """Threads of the script that Python would wait for, without the calling one."""
     frames = sys._current_frames()
     return [
         thread

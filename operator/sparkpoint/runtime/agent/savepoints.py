@@ -9,6 +9,7 @@ from dataclasses import replace
 from sparkpoint.runtime.agent.calls import in_thread
 from sparkpoint.runtime.agent.child import capture_process
 from sparkpoint.runtime.agent.errors import CaptureFailedError, RefusalError
+from sparkpoint.runtime.explaining import explain
 from sparkpoint.runtime.metrics import SavepointFigures
 from sparkpoint.runtime.model import (
     Document,
@@ -140,7 +141,7 @@ class Savepoints:
         # The outermost loop of a savepoint: whatever the job raised, the one who asked shall know.
         except Exception as error:
             logger.exception("Savepoint %s: unexpected", name)
-            self._fail(name, unexpected(error))
+            self._fail(name, explain(error))
         else:
             self._done(name, summary)
 
@@ -178,12 +179,6 @@ class Savepoints:
         self._figures = self._figures.with_failed()
         failed = {"state": OperationState.FAILED, "error": info}
         self.operations.update(name, self.operations.running(name).model_copy(update=failed))
-
-
-def unexpected(error: Exception) -> ErrorInfo:
-    """What nobody foresaw, in words."""
-    kind = type(error).__name__.removesuffix("Error")
-    return ErrorInfo(type=kind, message=f"Unexpected {kind}: {error}"[:2000])
 
 
 async def _stay() -> None:

@@ -8,7 +8,8 @@ import logging
 
 from sparkpoint.runtime.agent.calls import in_thread
 from sparkpoint.runtime.agent.errors import CaptureFailedError, RefusalError
-from sparkpoint.runtime.agent.savepoints import Savepoints, unexpected
+from sparkpoint.runtime.agent.savepoints import Savepoints
+from sparkpoint.runtime.explaining import explain
 from sparkpoint.runtime.model import (
     ErrorInfo,
     Job,
@@ -76,7 +77,7 @@ class Stops:
         # The outermost loop of a stop: whatever the job raised, the one who asked shall know.
         except Exception as error:
             logger.exception("Stop %s: unexpected", operation)
-            self._fail(operation, unexpected(error))
+            self._fail(operation, explain(error))
 
     async def _stop(self, operation: str, request: StopRequest) -> str | None:
         """Stop, and capture if that is wanted; the savepoint's name."""

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from sparkpoint.checkpoint.errors import CheckpointError
-from sparkpoint.runtime.capturing import Capture, Reporter, explain
+from sparkpoint.runtime.capturing import Capture, Reporter
 from sparkpoint.runtime.client import SyncAgentClient
+from sparkpoint.runtime.explaining import explain
 from sparkpoint.runtime.model import OperationState, SavepointRequest, StopRequest
-from sparkpoint.runtime.orders import Line, folder_of
+from sparkpoint.runtime.orders import CaptureSettings, Line, folder_of
 from sparkpoint.savepoint import CaptureRequest, Repository, Savepoint
 from sparkpoint.savepoint.errors import NameTakenError, SavepointError
 from sparkpoint.savepoint.progress import Amount
@@ -196,14 +197,20 @@ def test_a_query_whose_first_batch_runs_is_an_error_that_says_which(
     assert (info.type, info.retry_helps) == ("NothingCommitted", True)
 
 
-def test_an_unforeseen_error_leaves_its_trace_in_the_log(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    info = explain(KeyError("x" * 10_000))
+def test_an_unforeseen_error_is_told_and_leaves_its_trace_in_the_log() -> None:
+    command = CaptureSettings(job="j", epoch=1, epoch_dir="/e").command
 
-    assert info.type == "Key"
-    assert len(info.message) == 4000
-    assert "KeyError" in capsys.readouterr().err
+    done = subprocess.run(command, input=b"[]\n", capture_output=True, timeout=60, check=False)
+
+    error = Line.model_validate_json(done.stdout).error
+    assert error is not None
+    assert (error.type, done.returncode) == ("Validation", 1)
+    assert error.message.startswith("Unexpected Validation: ")
+    assert b"Traceback (most recent call last)" in done.stderr
+
+
+def test_a_long_message_is_cut() -> None:
+    assert len(explain(KeyError("x" * 10_000)).message) == 4000
 
 
 def test_progress_is_told_a_few_times_a_second() -> None:

@@ -32,6 +32,10 @@ class FakeExecution:
         self.lost = True
         self._over.set()
 
+    def is_active(self) -> bool:
+        self._answer()
+        return not self._over.is_set()
+
     def runs_batches(self) -> bool:
         self._answer()
         return True

@@ -9,14 +9,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sparkpoint.runtime.ending import Cause
-from sparkpoint.runtime.errors import ScriptOver
-from sparkpoint.runtime.hooks import Asked
+from sparkpoint.runtime.errors import IdentityError, ScriptOver
 from sparkpoint.runtime.identity import Identity, Place
 from sparkpoint.runtime.job import RunningJob
 from sparkpoint.runtime.model import EndReason, ErrorInfo
 from sparkpoint.runtime.options import Options
 from sparkpoint.runtime.queries import StartedQuery
 from sparkpoint.runtime.script import ScriptEnd
+from sparkpoint.runtime.writing import Asked
 from sparkpoint.storage import open_store
 from tests.unit.runtime.core.fakes import FakeExecution
 
@@ -34,15 +34,17 @@ class World:
         self.job = RunningJob(self.options, open_store(str(root)))
         self.executions: dict[str, FakeExecution] = {}
 
-    def start(self, name: str, **traits: bool) -> FakeExecution:
+    def start(self, name: str | None, **traits: bool) -> FakeExecution:
         """As the script does."""
+        return self.run(name, FakeExecution(name or "query", **traits))
+
+    def run(self, name: str | None, execution: FakeExecution) -> FakeExecution:
         session = SimpleNamespace(
             _jsparkSession=SimpleNamespace(sessionUUID=lambda: "u"),
             streams=SimpleNamespace(addListener=lambda _: None),
         )
         asked = Asked(name, None, Place("s", 1), cast(SparkSession, session))
         with self.job.starting(asked) as begun:
-            execution = FakeExecution(name, **traits)
             query = StartedQuery(
                 Identity(begun.name, begun.name),
                 begun.checkpoint,
@@ -71,6 +73,27 @@ def test_checkpoints_are_in_the_epoch_directory(world: World, tmp_path: Path) ->
     assert world.job.checkpoints() == {"visits": f"file:{tmp_path}/visits"}
     assert [query.name for query in world.job.progress().queries] == ["visits"]
     assert world.job.progress().phase == "running"
+
+
+def test_a_query_may_be_started_again_as_soon_as_spark_has_ended_it(world: World) -> None:
+    class Unheard(FakeExecution):
+        """Its end takes its time to get to us."""
+
+        def await_end(self) -> None:
+            heard.wait(60)
+
+    heard = threading.Event()
+    first = world.run(None, Unheard())
+    with pytest.raises(IdentityError):
+        world.start(None)
+
+    first.interrupt()
+    world.start(None)
+
+    heard.set()
+    world.job.end(TERMINATED)
+    world.job.await_release()
+    assert world.job.termination().clean
 
 
 def test_nothing_starts_once_the_job_ends(world: World) -> None:
@@ -131,7 +154,7 @@ def test_the_script_waits_while_we_stop(world: World) -> None:
     execution = world.start("a", stubborn=True)
     assert world.job.end(TERMINATED, 0.3)
 
-    query, session = in_thread(world.job.stopping_query), in_thread(world.job.stopping_session)
+    query, session = in_thread(world.job.stopping_query), in_thread(world.job.stopping_context)
     query.join(10)
     session.join(10)
 
@@ -142,7 +165,7 @@ def test_the_script_waits_while_we_stop(world: World) -> None:
 def test_a_script_that_stops_the_session_stops_at_a_boundary_and_may_go_on(world: World) -> None:
     world.start("a")
 
-    world.job.stopping_session()
+    world.job.stopping_context()
 
     assert world.job.progress().phase == "running"
     world.start("b")
@@ -159,7 +182,7 @@ def test_a_dead_query_ends_the_job_and_says_where(world: World) -> None:
     termination = world.job.termination()
     assert termination.exit_code == 80
     assert termination.error is not None
-    assert termination.error.where == "/app/job.py:12"
+    assert termination.error.where == "job.py:12"
     assert termination.queries["good"].clean
     assert not other.interrupted
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sparkpoint.runtime.errors import RefusedError
-from sparkpoint.runtime.options import AgentOptions, Options, parse_options
+from sparkpoint.runtime.options import AgentOptions, Options, RehearsalOptions, parse_options
 
 LEAST = ["--epoch-dir", "/e", "--epoch", "3", "--job", "shop/visits"]
 
@@ -26,6 +26,9 @@ def test_everything() -> None:
     given = ["--gated", "--gate-deadline", "600", "--stop-budget", "5.5"]
     given += ["--on-query-failure", "ignore", "--expect", "empty", "--termination-log", "/t"]
     given += ["--agent-host", "10.0.0.1", "--agent-port", "7077", "--token-file", "/token"]
+    given += ["--agent-url-file", "/url", "--endpoint-url", "http://s3:9000", "--revision", "r7"]
+    given += ["--rehearse", "nightly", "--repository", "s3://lake/savepoints"]
+    given += ["--rehearsal-deadline", "90", "--rehearse-functions"]
 
     options = parse_options([*LEAST, *given, "--", "job.py", "--gated", "-x", "--", "y"])
 
@@ -41,13 +44,20 @@ def test_everything() -> None:
         on_query_failure="ignore",
         expect="empty",
         termination_log=Path("/t"),
-        agent=AgentOptions("10.0.0.1", 7077, Path("/token")),
+        agent=AgentOptions("10.0.0.1", 7077, Path("/token"), Path("/url")),
+        endpoint_url="http://s3:9000",
+        revision="r7",
+        rehearsal=RehearsalOptions(
+            savepoint="nightly", repository="s3://lake/savepoints", deadline=90, functions=True
+        ),
     )
 
 
 def test_all_mistakes_are_told_at_once() -> None:
     given = ["--epoch", "-1x", "--job", "Shop", "--gate-deadline", "soon", "--stop-budget", "nan"]
     given += ["--on-query-failure", "cry", "--expect", "much", "--agent-port", "70000", "--colour"]
+    given += ["--endpoint-url", "s3.local", "--revision", "", "--rehearse", "a"]
+    given += ["--rehearsal-deadline", "later"]
 
     message = refused(*given)
 
@@ -61,6 +71,10 @@ def test_all_mistakes_are_told_at_once() -> None:
         "--expect is 'much'",
         "--agent-port is '70000'",
         "--token-file is missing",
+        "--endpoint-url is 's3.local'",
+        "--revision is ''",
+        "--repository is missing",
+        "--rehearsal-deadline is 'later'",
         "'--colour' is not an option",
         "there is no script",
         "Usage: python -m sparkpoint.runtime",
@@ -76,7 +90,11 @@ def test_all_mistakes_are_told_at_once() -> None:
         ([*LEAST, "job.py"], "'job.py' is not an option"),
         ([*LEAST, "--gate-deadline", "5", "--", "job.py"], "nothing without --gated"),
         ([*LEAST, "--token-file", "/t", "--", "job.py"], "--agent-port is missing"),
-        ([*LEAST, "--rehearse", "s", "--", "job.py"], "'--rehearse' is not an option"),
+        ([*LEAST, "--rehearse", "s", "--", "job.py"], "--repository is missing"),
+        ([*LEAST, "--rehearse", " ", "--repository", "/r", "--", "j"], "--rehearse is missing"),
+        ([*LEAST, "--repository", "/r", "--", "job.py"], "nothing without --rehearse"),
+        ([*LEAST, "--rehearse-functions", "--", "job.py"], "nothing without --rehearse"),
+        ([*LEAST, "--agent-url-file", "/u", "--", "job.py"], "--agent-port is missing"),
         (["--epoch", "--", "job.py"], "--epoch"),
         ([*LEAST, "--ep", "3", "--", "job.py"], "'--ep' is not an option"),
         ([*LEAST, "--stop-budget", "-1", "--", "job.py"], "--stop-budget"),

@@ -2,11 +2,14 @@
 
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from sparkpoint.runtime import launch
+from sparkpoint.runtime.errors import RefusedError
 from sparkpoint.runtime.model import EndReason, Termination
+from sparkpoint.runtime.options import Options, RehearsalOptions
 
 LEAST = ["--epoch", "1", "--job", "tests/job", "--termination-log", "last"]
 
@@ -64,3 +67,18 @@ def test_an_agent_that_cannot_listen_or_has_no_token(folder: Path) -> None:
         assert f"cannot listen on 127.0.0.1:{port}" in refused(*agent, "token")
         assert "token is empty" in refused(*agent, "empty")
         assert "token cannot be read from absent" in refused(*agent, "absent")
+
+
+def test_a_file_for_the_agents_url_that_cannot_be_written(folder: Path) -> None:
+    (folder / "token").write_text("secret\n")
+    agent = ["--agent-port", "0", "--token-file", "token", "--agent-url-file", "absent/url"]
+
+    assert "URL cannot be written to absent/url" in refused(*agent)
+
+
+def test_an_epoch_directory_that_a_rehearsal_cannot_be_beside() -> None:
+    rehearsal = RehearsalOptions(savepoint="nightly", repository="/r")
+    options = Options(epoch_dir="s3://b", epoch=1, job="a/b", script="s", rehearsal=rehearsal)
+
+    with pytest.raises(RefusedError, match="no place for a rehearsal beside"):
+        launch._scratch(SimpleNamespace(uri="s3://b"), options)

@@ -1,0 +1,73 @@
+"""What a rehearsal has shown, once it is over. Pure."""
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+
+from sparkpoint.runtime.model import ErrorInfo, RehearsalInfo, RehearsedQuery
+from sparkpoint.runtime.script import ScriptEnd
+from sparkpoint.runtime.verdict import not_reached, removed, weigh
+
+__all__ = ["Course", "conclude"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """How it went."""
+
+    savepoint: str
+    expected: Set[str]
+    """Folders of the savepoint's queries; none if it could not be copied."""
+    started: Set[str]
+    """Folders of the queries that the script has started."""
+    found: Mapping[str, RehearsedQuery]
+    """What is known of these, by name."""
+    script: ScriptEnd
+    copy_error: ErrorInfo | None = None
+    not_seen: str | None = None
+    """Why the script may have had more to start."""
+    cut_short: str | None = None
+    """Why time was over, if it was."""
+    is_called_off: bool = False
+    """The driver was told to end."""
+
+
+def conclude(course: Course) -> RehearsalInfo:
+    """The verdict on every query, and the worst of them."""
+    queries = {
+        name: query if query.verdict else _undone(course) for name, query in course.found.items()
+    }
+    for folder in course.expected - course.started:
+        queries[folder] = _missing(folder, course)
+    error = course.copy_error or course.script.error
+    if not course.expected and error is None:
+        error = _cut_short(course, "The savepoint was not copied")
+    return RehearsalInfo(
+        savepoint=course.savepoint,
+        state="done",
+        verdict=weigh(query.verdict for query in queries.values()),
+        error=error,
+        queries=dict(sorted(queries.items())),
+    )
+
+
+def _missing(folder: str, course: Course) -> RehearsedQuery:
+    error = course.script.error
+    if error is not None:
+        return not_reached(folder, f"the script failed before: {error.type}: {error.message}")
+    if course.cut_short is not None:
+        return not_reached(folder, _cut_short(course, "the script was not done").message)
+    if course.not_seen is not None:
+        return not_reached(folder, course.not_seen)
+    return removed(folder)
+
+
+def _undone(course: Course) -> RehearsedQuery:
+    return RehearsedQuery(verdict="unknown", error=_cut_short(course, "Its batch was not done"))
+
+
+def _cut_short(course: Course, what: str) -> ErrorInfo:
+    message = f"{what} {course.cut_short or 'when it was over'}."
+    if course.is_called_off:
+        return ErrorInfo(type="CALLED_OFF", message=message, retry_helps=True)
+    remedy = "Allow more time with --rehearsal-deadline."
+    return ErrorInfo(type="DEADLINE", message=message, remedy=remedy, retry_helps=True)

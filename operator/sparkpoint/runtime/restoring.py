@@ -1,0 +1,126 @@
+"""What a driver begins from: a savepoint, put into its epoch directory while Spark starts.
+
+No query starts before it is whole. The same call again finishes what a driver that was killed has
+begun, and does nothing if it is done; so it is asked for only until the gate was opened once.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+
+from sparkpoint.runtime.explaining import explain, is_foreseen
+from sparkpoint.runtime.model import ErrorInfo
+from sparkpoint.runtime.options import RestoreOptions
+from sparkpoint.savepoint import MaterializeRequest, Mode, Repository
+from sparkpoint.savepoint.manifest import Manifest
+from sparkpoint.savepoint.progress import Amount
+from sparkpoint.savepoint.sinks import SinkPolicy
+from sparkpoint.savepoint.uses import note_restore
+from sparkpoint.storage import Store, open_store
+from sparkpoint.storage.errors import StorageError
+
+__all__ = ["Restoring"]
+
+logger = logging.getLogger("sparkpoint.runtime")
+
+
+class Restoring:
+    """Fills the epoch directory in a thread; whoever needs it waits."""
+
+    def __init__(
+        self, options: RestoreOptions, target: Store, *, job: str, endpoint_url: str | None
+    ) -> None:
+        self._options, self._target, self._job = options, target, job
+        self._endpoint_url = endpoint_url
+        self._over = threading.Event()
+        self._error: ErrorInfo | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, well or not."""
+        return self._over.is_set()
+
+    def begin(self, failed: Callable[[ErrorInfo], None]) -> None:
+        """Begin; `failed` is called if it cannot be."""
+
+        def restore() -> None:
+            try:
+                self._restore()
+            # The outermost loop of this thread: the driver ends with what went wrong.
+            except Exception as error:
+                if not is_foreseen(error):
+                    logger.exception("The savepoint could not be restored")
+                self._error = explain(error)
+                failed(self._error)
+            finally:
+                self._over.set()
+
+        threading.Thread(target=restore, name="sparkpoint-restore", daemon=True).start()
+
+    def wait(self) -> bool:
+        """Wait until it is over; whether all is there."""
+        self._over.wait()
+        return self._error is None
+
+    def _restore(self) -> None:
+        options = self._options
+        repository = Repository.open(open_store(options.repository, self._endpoint_url))
+        namespace, _, name = self._job.partition("/")
+        found = repository.find(options.savepoint, namespace=namespace, job=name)
+        mode = Mode(options.sink)
+        sinks = _known_sinks(found.manifest, self._endpoint_url) if mode is not Mode.FORK else {}
+        request = MaterializeRequest(mode=mode, sink_policy=_POLICIES[mode], sinks=sinks)
+        result = repository.materialize(found, self._target, request, progress=_Logged())
+        logger.info(
+            "Restored %s into %s: %d of %d files copied, %.1f s",
+            found.key,
+            result.uri,
+            result.copied_files,
+            result.files,
+            result.seconds,
+        )
+        try:
+            note_restore(repository.store, found, target=result.uri, mode=mode.value)
+        except StorageError as error:
+            # The restore is done: that `sparkpoint log` will not show it is no reason to fail.
+            logger.warning("`sparkpoint log` will not show this restore: %s", error)
+
+
+_POLICIES = {
+    Mode.RESUME: SinkPolicy.REFUSE,
+    Mode.REWIND: SinkPolicy.TRUNCATE,
+    # Where a fork writes is known to the script alone.
+    Mode.FORK: SinkPolicy.IGNORE,
+}
+
+
+def _known_sinks(manifest: Manifest, endpoint_url: str | None) -> dict[str, Store]:
+    """Query folder -> its file sink, for those that the savepoint knows."""
+    return {
+        query.prefix: open_store(query.sink.uri, endpoint_url)
+        for query in manifest.queries
+        if query.sink is not None and query.sink.kind == "file" and query.sink.uri
+    }
+
+
+class _Logged:
+    """Progress as log lines, a few of them."""
+
+    def __init__(self) -> None:
+        self._total = Amount(0, 0)
+        self._done = 0
+        self._told = 0
+
+    def start(self, what: str, total: Amount) -> None:
+        self._total = total
+        logger.info("Restoring: %s, %d files, %d bytes", what, total.files, total.bytes)
+
+    def advance(self, done: Amount) -> None:
+        self._done += done.bytes
+        tenth = 10 * self._done // max(1, self._total.bytes)
+        if tenth > self._told:
+            self._told = tenth
+            logger.info("Restoring: %d %%", 10 * tenth)
+
+    def note(self, text: str) -> None:
+        logger.info("Restoring: %s", text)

@@ -1,0 +1,349 @@
+"""The course of a rehearsal, with queries that do what a test tells them."""
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from sparkpoint.runtime.errors import ScriptOver
+from sparkpoint.runtime.identity import Place
+from sparkpoint.runtime.model import ErrorInfo, RehearsalInfo
+from sparkpoint.runtime.options import RehearsalOptions
+from sparkpoint.runtime.rehearsal import Rehearsal
+from sparkpoint.runtime.scratch import scratch_beside
+from sparkpoint.runtime.script import ScriptEnd
+from sparkpoint.runtime.trials import Trials
+from sparkpoint.runtime.verdict import Thrown
+from sparkpoint.runtime.writing import Asked, Launch
+from sparkpoint.savepoint import CaptureRequest, Repository
+from sparkpoint.storage import DirectoryStore
+from tests.unit.runtime.core.fakes import FakeExecution
+from tests.unit.savepoint.synthetic import SyntheticQuery
+
+DEADLINE = 600.0
+SCHEMA = Thrown("X", "no", "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE", "XXKST")
+
+
+class Tried(FakeExecution):
+    """A trial that has made its batch, has failed, or goes on for ever."""
+
+    def __init__(
+        self,
+        *,
+        rows: int | None = 0,
+        failure: Sequence[Thrown] = (),
+        unreadable: Sequence[Thrown] = (),
+    ) -> None:
+        super().__init__()
+        self._rows, self._failure, self._unreadable = rows, failure, unreadable
+        self.asked: Sequence[str | None] | None = None
+
+    def failure(self) -> Sequence[Thrown]:
+        return self._failure
+
+    def input_rows(self) -> int | None:
+        return self._rows
+
+    def unreadable(self, offsets: Sequence[str | None]) -> Sequence[Thrown]:
+        self.asked = offsets
+        return self._unreadable
+
+
+class Session:
+    """As much of a session as is asked for."""
+
+    reset = 0
+
+    @property
+    def streams(self) -> "Session":
+        return self
+
+    def resetTerminated(self) -> None:  # noqa: N802
+        self.reset += 1
+
+
+class World:
+    """A savepoint of two queries, and a rehearsal on it without Spark."""
+
+    def __init__(self, root: Path, *, repository: str = "repository") -> None:
+        self.root, self.session, self.now = root, Session(), 0.0
+        for name in ("a", "b"):
+            SyntheticQuery(root / "job" / name).run(2)
+        made = Repository.init(DirectoryStore(root / "repository"))
+        request = CaptureRequest(namespace="tests", job="job", name="one")
+        made.capture(DirectoryStore(root / "job"), request)
+        options = RehearsalOptions(
+            savepoint="one", repository=str(root / repository), deadline=DEADLINE
+        )
+        self.is_called_off, self.nudged, self.gave_up = False, threading.Event(), ""
+        self.executions: dict[str, Tried] = {}
+        scratch = scratch_beside(str(root / "epoch"), None)
+        assert scratch is not None
+        scratch.begin(options, job="tests/job", endpoint_url=None)
+        trials = Trials(scratch, observe=lambda query: cast(Tried, query))
+        self.rehearsal = Rehearsal(
+            options,
+            scratch,
+            trials,
+            is_called_off=lambda: self.is_called_off,
+            nudge=self.nudged.set,
+            monotonic=lambda: self.now,
+        )
+
+    def start(self, name: str, tried: Tried | None = None, *, ends: bool = False) -> object:
+        """As the script does."""
+        self.executions[name] = execution = tried or Tried()
+        launch = SimpleNamespace(as_trial=lambda *_, **__: SimpleNamespace(_jsq=execution))
+        return self.launch(name, launch, ends=ends)
+
+    def launch(self, name: str, launch: object, *, ends: bool = False) -> object:
+        session = cast(SparkSession, self.session)
+        asked = Asked(name, None, Place("s", 1), session, ends)
+        with self.rehearsal.starting(asked) as begun:
+            return begun.launch(cast(Launch, launch))
+
+    def wait(self, seconds: float | None = None, *, returns: bool = False) -> None:
+        """As the script does at its end."""
+        self.rehearsal.waiting(seconds, returns=returns)
+
+    def await_decided(self, name: str) -> None:
+        """Until a query has its verdict."""
+        while self.rehearsal.info().queries[name].verdict is None:
+            self.nudged.wait(0.01)
+
+    def perform(self, script: Callable[[], None]) -> RehearsalInfo:
+        def run() -> ScriptEnd:
+            try:
+                script()
+            except ScriptOver:
+                return ScriptEnd(0)
+            except ValueError as error:
+                return ScriptEnd(1, ErrorInfo(type="ValueError", message=str(error)))
+            return ScriptEnd(0)
+
+        def give_up(message: str) -> None:
+            self.gave_up = message
+
+        info = self.rehearsal.perform(run, give_up)
+        assert not (self.root / "epoch.rehearsal").exists()
+        return info
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def said(info: RehearsalInfo, name: str) -> tuple[str | None, str | None]:
+    """Verdict and kind of error of a query."""
+    query = info.queries[name]
+    return query.verdict, query.error.type if query.error else None
+
+
+def test_queries_that_make_their_batch_are_compatible_and_the_script_ends_where_it_waits(
+    world: World,
+) -> None:
+    def script() -> None:
+        world.start("a", Tried(rows=7))
+        world.start("b")
+        world.wait()
+        raise AssertionError("it went on")
+
+    info = world.perform(script)
+
+    assert (info.savepoint, info.state, info.verdict) == ("tests/job/one", "done", "compatible")
+    assert (info.queries["a"].input_rows, info.queries["b"].input_rows) == (7, 0)
+    assert world.executions["b"].asked == ('{"topic":{"0":1}}',)
+    assert world.session.reset == 1
+    assert info.error is None
+
+
+def test_every_query_has_its_own_verdict(world: World) -> None:
+    def script() -> None:
+        world.start("a", Tried(rows=None, failure=[SCHEMA]))
+        world.start("b", Tried(unreadable=[Thrown("MappingException", "no")]))
+        world.start("new")
+
+    info = world.perform(script)
+
+    assert info.verdict == "incompatible"
+    assert said(info, "a") == ("incompatible", "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE")
+    assert said(info, "b") == ("incompatible", "SOURCE_KIND_CHANGED")
+    assert said(info, "new") == ("compatible", None)
+    assert "without state" in str(info.queries["new"].note)
+
+
+def test_a_query_that_is_not_started_any_more_is_one_that_is_lost(world: World) -> None:
+    def script() -> None:
+        world.start("a")
+        world.wait()
+
+    assert said(world.perform(script), "b") == ("incompatible", "QUERY_REMOVED")
+
+
+@pytest.mark.parametrize("how", ["a timed one", "until input is processed", "for one that ends"])
+def test_what_comes_after_a_wait_that_returns_is_not_known(world: World, how: str) -> None:
+    def script() -> None:
+        world.start("a", ends=how == "for one that ends")
+        if how == "a timed one":
+            world.wait(0.01)
+            world.start("a")
+        world.wait(returns=how == "until input is processed")
+
+    assert said(world.perform(script), "b") == ("unknown", "NOT_REACHED")
+
+
+def test_a_script_that_fails_says_why(world: World) -> None:
+    def script() -> None:
+        world.start("a")
+        raise ValueError("no such table")
+
+    info = world.perform(script)
+
+    assert (info.verdict, said(info, "a")) == ("unknown", ("compatible", None))
+    assert info.queries["b"].error is not None
+    assert "ValueError: no such table" in info.queries["b"].error.message
+    assert info.error is not None
+    assert info.error.message == "no such table"
+
+
+def test_a_query_that_spark_refuses_is_told_to_the_script_too(world: World) -> None:
+    class Refused(AnalysisException):
+        def getCondition(self) -> str:  # noqa: N802
+            return "STREAMING_OUTPUT_MODE"
+
+    def refuse(*_: object, **__: object) -> None:
+        raise Refused("[STREAMING_OUTPUT_MODE] Invalid streaming output mode: append.")
+
+    def script() -> None:
+        with pytest.raises(AnalysisException):
+            world.launch("a", SimpleNamespace(as_trial=refuse))
+        world.start("b")
+
+    assert said(world.perform(script), "a") == ("incompatible", "STREAMING_OUTPUT_MODE")
+
+
+def test_a_batch_that_takes_too_long_is_unknown(world: World) -> None:
+    def script() -> None:
+        world.start("a", Tried(rows=None))
+        world.start("b")
+        world.await_decided("b")
+        world.now = DEADLINE + 1
+        world.wait()
+
+    info = world.perform(script)
+
+    assert said(info, "a") == ("unknown", "DEADLINE")
+    assert (said(info, "b"), info.verdict) == (("compatible", None), "unknown")
+
+
+def test_a_query_that_somebody_stops_before_its_batch_is_unknown(world: World) -> None:
+    def script() -> None:
+        world.start("a", Tried(rows=None))
+        world.executions["a"].interrupt()
+        world.start("b")
+        world.wait()
+
+    assert said(world.perform(script), "a") == ("unknown", "STOPPED")
+
+
+def test_a_script_that_only_sleeps_is_ended_once_all_is_known(world: World) -> None:
+    def script() -> None:
+        world.start("a")
+        world.start("b")
+        world.await_decided("b")
+        assert not world.nudged.is_set()
+        world.now = 10
+        assert world.nudged.wait(60)
+        raise ScriptOver
+
+    assert world.perform(script).verdict == "compatible"
+
+
+def test_a_script_that_cannot_be_ended_ends_the_driver(world: World) -> None:
+    def script() -> None:
+        world.now = DEADLINE + 1000
+        while not world.gave_up:
+            world.nudged.wait(0.01)
+
+    assert world.perform(script).verdict == "unknown"
+    assert "without --rehearse" in world.gave_up
+
+
+def test_the_end_of_the_driver_is_the_end_of_a_rehearsal(world: World) -> None:
+    def script() -> None:
+        world.start("a", Tried(rows=None))
+        world.is_called_off = True
+        # As the job does when it is told to end.
+        world.rehearsal.close()
+        world.wait()
+
+    info = world.perform(script)
+
+    assert said(info, "a") == ("unknown", "CALLED_OFF")
+    assert said(info, "b") == ("unknown", "NOT_REACHED")
+
+
+def test_a_savepoint_that_cannot_be_copied_ends_it_without_a_verdict(tmp_path: Path) -> None:
+    world = World(tmp_path, repository="elsewhere")
+
+    def script() -> None:
+        world.start("a")
+        raise AssertionError("it went on")
+
+    info = world.perform(script)
+
+    assert (info.verdict, info.queries) == ("unknown", {})
+    assert info.error is not None
+    assert info.error.type == "NotARepository"
+
+
+def test_other_threads_of_the_script_may_wait_without_ending_it(world: World) -> None:
+    def in_thread(name: str) -> None:
+        world.start(name)
+        # Python itself lets a thread go that ends like this.
+        with pytest.raises(ScriptOver):
+            world.wait()
+
+    def script() -> None:
+        threads = [threading.Thread(target=in_thread, args=(name,)) for name in ("a", "b")]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+
+    assert world.perform(script).verdict == "compatible"
+
+
+def test_what_it_is_doing_is_shown_meanwhile(world: World) -> None:
+    def script() -> None:
+        world.start("a", Tried(rows=None))
+        info = world.rehearsal.info()
+        assert (info.state, info.verdict) == ("running", None)
+        assert info.queries["a"].verdict is None
+        assert not world.rehearsal.adding_listener()
+        assert not world.rehearsal.stopping_context()
+        world.executions["a"]._rows = 3
+        world.rehearsal.stopping_query()
+        assert world.rehearsal.info().queries["a"].verdict == "compatible"
+
+    world.perform(script)
+
+
+def test_a_stand_in_seems_to_have_just_begun(world: World) -> None:
+    seen: list[object] = []
+
+    def script() -> None:
+        query = world.start("a", Tried(rows=None, failure=[SCHEMA]))
+        seen.extend(getattr(query, name) for name in ("name", "isActive", "lastProgress"))
+        seen.append(query.exception())  # type: ignore[attr-defined]
+        query.stop()  # type: ignore[attr-defined]
+
+    world.perform(script)
+
+    assert seen == ["a", True, None, None]
