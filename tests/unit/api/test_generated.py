@@ -1,0 +1,26 @@
+"""The committed CRDs and reference page are what the models say."""
+
+from pathlib import Path
+
+import pytest
+
+from dev.crds import generated_files
+
+FILES = generated_files()
+
+
+def test_both_definitions_and_the_reference_are_generated() -> None:
+    names = {path.name for path in FILES}
+
+    assert names == {"statefulsparkjobs.yaml", "sparksavepoints.yaml", "api.md"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_committed_file_is_what_would_be_generated(path: Path) -> None:
+    assert path.read_text() == FILES[path], "the models have changed: run `make crds`"
+
+
+def test_nothing_else_lies_among_the_definitions() -> None:
+    [folder] = {path.parent for path in FILES if path.suffix == ".yaml"}
+
+    assert set(folder.iterdir()) == {path for path in FILES if path.parent == folder}
