@@ -65,6 +65,9 @@ class CaptureRequest:
     restored; or `latest`, `none`, a name or id, or a savepoint that was found already."""
     queries: tuple[str, ...] = ()
     """Folders of queries below the checkpoint's root; all that are found if empty."""
+    root_query: str = ""
+    """The folder that a query at the root itself gets in the savepoint, and so where it is
+    restored; the root again if empty."""
     batch: int | None = None
     """The last committed one if None."""
     tags: tuple[str, ...] = ()
@@ -209,9 +212,10 @@ def _take(
     lease: Lease,
 ) -> list[TakenQuery]:
     taken = []
-    for prefix in queries:
+    for folder in queries:
+        prefix = folder or request.root_query
         taker = QueryTaker(
-            source.child(prefix),
+            source.child(folder),
             prefix=prefix,
             writer=writer,
             known=lineage.of_query(prefix),
@@ -222,7 +226,7 @@ def _take(
             each = taker.take(batch=request.batch, tries=request.tries, max_chain=request.max_chain)
         except CheckpointError as error:
             # It knows paths below the query only; of several, a person must know which.
-            error.add_note(source.child(prefix).uri)
+            error.add_note(source.child(folder).uri)
             raise
         taken.append(each)
     writer.flush()

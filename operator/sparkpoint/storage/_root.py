@@ -162,6 +162,17 @@ class Root:
                 self._inside.discard(folder)
                 folder = os.path.dirname(folder)
 
+    def remove_tree(self, path: str, removed: Callable[[int], None]) -> None:
+        """Remove a folder with all it holds. A link in it is removed, and never followed."""
+        target = self.locate(path)
+        if os.path.realpath(target) != target:
+            raise BadLocationError(
+                f"{target} is a symbolic link, and nothing is removed through one. Remove the link."
+            )
+        with contextlib.suppress(FileNotFoundError):
+            _settle_removal(target, removed)
+        self._inside = {each for each in self._inside if not f"{each}/".startswith(f"{target}/")}
+
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Exclude every other process on this file system that does the same."""
@@ -183,6 +194,46 @@ def _settle(target: str, action: Callable[[], None]) -> None:
         except FileNotFoundError:
             os.makedirs(os.path.dirname(target), exist_ok=True)
     return action()
+
+
+def _settle_removal(target: str, removed: Callable[[int], None]) -> None:
+    """Remove a tree, again if somebody put a file into a folder that was empty just now."""
+    for _ in range(_ATTEMPTS):
+        try:
+            return _remove_tree(target, removed)
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:
+                raise
+    return _remove_tree(target, removed)
+
+
+def _remove_tree(target: str, removed: Callable[[int], None]) -> None:
+    for _, folders, files, descriptor in os.fwalk(target, topdown=False, onerror=_unless_gone):
+        for name in files:
+            _remove_file(name, descriptor, removed)
+        for name in folders:
+            with contextlib.suppress(FileNotFoundError):
+                _remove_folder_or_link(name, descriptor)
+    os.rmdir(target)
+
+
+def _remove_file(name: str, folder: int, removed: Callable[[int], None]) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        size = os.stat(name, dir_fd=folder, follow_symlinks=False).st_size
+        os.unlink(name, dir_fd=folder)
+        removed(size)
+
+
+def _remove_folder_or_link(name: str, folder: int) -> None:
+    try:
+        os.rmdir(name, dir_fd=folder)
+    except NotADirectoryError:  # a link to a folder
+        os.unlink(name, dir_fd=folder)
+
+
+def _unless_gone(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def _link(temporary: str, target: str) -> None:

@@ -269,6 +269,11 @@ class DirectoryStore:
         with explained(self.uri, path):
             self._root.remove(path)
 
+    def remove_folder(self, folder: str, *, removed: Callable[[int], None]) -> None:
+        """Unlink everything below, then the folders."""
+        with explained(self.uri, folder):
+            self._root.remove_tree(folder, removed)
+
     def sync(self) -> None:
         """Flush the file system that holds the root."""
         with explained(self.uri), contextlib.suppress(FileNotFoundError):

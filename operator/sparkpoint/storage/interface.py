@@ -158,6 +158,13 @@ class Store(Protocol):
         """Remove the file; nothing happens if there is none."""
         ...
 
+    def remove_folder(self, folder: str, *, removed: Callable[[int], None]) -> None:
+        """Remove the folder and everything below it, also what no listing shows; nothing happens
+        if there is none. `removed` is called, maybe from several threads, with the size of each
+        file. UnavailableError if somebody keeps writing there.
+        """
+        ...
+
     def sync(self) -> None:
         """Make every `put`, `take` and `copy` before this call survive a power failure."""
         ...

@@ -18,6 +18,7 @@ from sparkpoint.storage._files import chunks_of
 from sparkpoint.storage._s3client import PARALLEL, connect
 from sparkpoint.storage._s3copy import CopyProof, ServerCopy, touch
 from sparkpoint.storage._s3errors import explained, was_retried
+from sparkpoint.storage._s3removal import remove_below
 from sparkpoint.storage._s3stream import get_range, open_object
 from sparkpoint.storage.directory import DirectoryStore
 from sparkpoint.storage.errors import (
@@ -286,6 +287,12 @@ class S3Store:
                 self._client.delete_object(Bucket=self._bucket, Key=self._key(path))
         except NotFoundError:
             return
+
+    def remove_folder(self, folder: str, *, removed: Callable[[int], None]) -> None:
+        """Delete every object below, and end unfinished uploads there."""
+        top = f"{self._key(folder)}/"
+        with explained(self.uri, folder):
+            remove_below(self._client, self._bucket, top, removed=removed)
 
     def sync(self) -> None:
         """Nothing to do: S3 answers when the object is durable."""

@@ -1,0 +1,167 @@
+"""The Spark process of a deep verification: `python -m sparkpoint.worker.loading ORDER ANSWER`.
+
+It reads every state store with Spark's own reader. That a store cannot be loaded tells of damage;
+that the reader does not know its kind tells nothing.
+"""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from sparkpoint.runtime.model import Document
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+__all__ = ["Load", "Loaded", "QueryToLoad", "main", "reason_in", "views_of"]
+
+_FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+_JOIN = "symmetricHashJoin"
+_TIMERS = "Timers_"
+_CAUSE = "Caused by: "
+_CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]+\] .*")
+_SURROUNDINGS = re.compile("OutOfMemoryError|OUT_OF_MEMORY|No space left on device")
+"""What tells of this pod, and not of the savepoint."""
+_LONGEST = 300
+"""Characters of what Spark says of one exception."""
+
+
+class QueryToLoad(Document):
+    """The checkpoint of one query that has state."""
+
+    name: str
+    checkpoint: str
+    batch: int
+    commits_version: int
+
+
+class Load(Document):
+    """What to load."""
+
+    scratch: str
+    queries: tuple[QueryToLoad, ...]
+
+
+class Loaded(Document):
+    """What came of it."""
+
+    rows: dict[str, int] = Field(default_factory=dict)
+    """Query -> rows of state."""
+    broken: tuple[str, ...] = ()
+    """What could not be loaded."""
+    unread: tuple[str, ...] = ()
+    """What Spark's reader does not know how to read."""
+
+
+def main(order: Path, answer: Path) -> int:
+    """Load everything, one store after the other."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    wanted = Load.model_validate_json(order.read_text())
+    spark = _session(wanted.scratch)
+    rows: dict[str, int] = {}
+    broken: list[str] = []
+    unread: list[str] = []
+    for query in wanted.queries:
+        # The reader takes the provider from the offset log, but the format from the session.
+        spark.conf.set(_FORMAT, "2" if query.commits_version > 1 else "1")
+        try:
+            frames = list(_frames(spark, query))
+        except (PySparkException, Py4JJavaError) as error:
+            unread.append(f"{query.name}: {reason_in(str(error))}")
+            continue
+        try:
+            rows[query.name] = sum(frame.count() for frame in frames)
+        except (PySparkException, Py4JJavaError) as error:
+            if _SURROUNDINGS.search(str(error)):
+                raise
+            broken.append(f"{query.name}: {reason_in(str(error))}")
+    loaded = Loaded(rows=rows, broken=tuple(broken), unread=tuple(unread))
+    answer.write_text(loaded.model_dump_json())
+    return 0
+
+
+def _session(scratch: str) -> "SparkSession":
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    conf = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.local.dir": scratch,
+        "spark.sql.warehouse.dir": f"{scratch}/warehouse",
+    }
+    builder = SparkSession.Builder().master("local[2]").appName("sparkpoint verify")
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _frames(spark: "SparkSession", query: QueryToLoad) -> "Iterator[DataFrame]":
+    stores = spark.read.format("state-metadata").load(query.checkpoint).collect()
+    for options in views_of([_described(row) for row in stores]):
+        reader = spark.read.format("statestore").option("batchId", query.batch)
+        yield reader.options(**options).load(query.checkpoint)
+
+
+def _described(row: "Row") -> dict[str, str]:
+    content = row.asDict()
+    return {
+        "operator": str(content["operatorId"]),
+        "kind": str(content["operatorName"]),
+        "store": str(content["stateStoreName"]),
+        "properties": str(content.get("operatorProperties") or "{}"),
+    }
+
+
+def views_of(stores: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Options of the reads that load every store of these operators."""
+    views: list[dict[str, str]] = []
+    for store in stores:
+        operator = {"operatorId": store["operator"]}
+        variables = _variables(store["properties"])
+        if store["kind"] == _JOIN:
+            views += [{**operator, "joinSide": side} for side in ("left", "right")]
+        elif variables:
+            views += [{**operator, **_variable(name)} for name in variables]
+        else:
+            views.append({**operator, "storeName": store["store"]})
+    # A join has several stores, and each side reads more than one of them.
+    return [dict(each) for each in dict.fromkeys(tuple(view.items()) for view in views)]
+
+
+def _variable(name: str) -> dict[str, str]:
+    """Timers are kept in variables of Spark's own, which cannot be read by their names."""
+    return {"readRegisteredTimers": "true"} if name.startswith("$") else {"stateVarName": name}
+
+
+def _variables(properties: str) -> list[str]:
+    """The names of an operator's state variables, if its state is made of such, and of timers."""
+    content = json.loads(properties)
+    listed = content.get("stateVariables", []) if isinstance(content, Mapping) else []
+    parsed = [json.loads(each) if isinstance(each, str) else each for each in listed]
+    names = [str(each["stateName"]) for each in parsed]
+    return [name for name in names if not name.startswith("$") or _TIMERS in name]
+
+
+def reason_in(text: str) -> str:
+    """What a trace of Java's is about: Spark's own condition, and what all of it comes from."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    conditions = [found[0] for line in lines if (found := _CONDITION.search(line))]
+    causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
+    told = dict.fromkeys([*(conditions or lines)[:1], *causes[-1:]])
+    return ", caused by ".join(each[:_LONGEST] for each in told)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))

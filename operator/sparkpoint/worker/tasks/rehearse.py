@@ -1,0 +1,126 @@
+"""`rehearse`: whether a revision of the code can go on from a savepoint, tried on a copy of it.
+
+The runtime does it, in a driver of its own with a local master, behind a gate that nobody opens.
+What cannot be found out is `Unknown`, and no failure: the operator decides what that is worth.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from sparkpoint.runtime.model import ErrorInfo, RehearsalInfo, RehearsedQuery, Termination
+from sparkpoint.worker.given import Given
+from sparkpoint.worker.model import Answer, Word
+from sparkpoint.worker.telling import Telling
+
+__all__ = ["USAGE", "Trial", "ended", "judged", "read"]
+
+USAGE = (
+    "--savepoint NAME|ID --repository URI --job NAMESPACE/NAME [--deadline SECONDS] "
+    "[--master local[N]] [--conf KEY=VALUE]… [--scratch PATH] [--functions] [--endpoint-url URL] "
+    "-- script.py [argument…]"
+)
+_DEADLINE = 600
+_MASTER = "local[1]"
+_WORDS: dict[str, Word] = {
+    "compatible": "Compatible",
+    "incompatible": "Incompatible",
+    "unknown": "Unknown",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What the command line asks for."""
+
+    savepoint: str
+    repository: str
+    endpoint_url: str | None
+    job: str
+    deadline: int
+    master: str
+    conf: tuple[str, ...]
+    scratch: Path | None
+    """Where the copy is put; the usual place for temporary files if None."""
+    functions: bool
+    """Whether functions that are sinks are called, with rows that will come again."""
+    command: tuple[str, ...]
+    """The script and its arguments."""
+
+
+def read(given: Given) -> Callable[[Telling], Answer]:
+    """What the command line asks for."""
+    master = given.optional("--master") or _MASTER
+    if not master.startswith("local"):
+        given.refuse(f"--master is {master!r}: a rehearsal runs in this pod, give local[N]")
+    conf = given.many("--conf")
+    for each in conf:
+        if not each.startswith("spark.") or "=" not in each:
+            given.refuse(f"--conf is {each[:200]!r}: give spark.key=value")
+    command = given.rest()
+    if not command:
+        given.refuse("there is no script: write `-- script.py` at the end")
+    trial = Trial(
+        savepoint=given.text("--savepoint"),
+        repository=given.place("--repository"),
+        endpoint_url=given.endpoint(),
+        job="/".join(given.job()),
+        deadline=given.optional_number("--deadline", _DEADLINE),
+        master=master,
+        conf=conf,
+        scratch=given.path("--scratch") if given.has("--scratch") else None,
+        functions=given.flag("--functions"),
+        command=command,
+    )
+    return partial(_rehearse, trial)
+
+
+def _rehearse(trial: Trial, telling: Telling) -> Answer:
+    # Late: no other task needs the agent's client and its libraries.
+    from sparkpoint.worker.trial import perform
+
+    match perform(trial, telling):
+        case RehearsalInfo() as info:
+            return judged(info)
+        case last:
+            return ended(last)
+
+
+def judged(info: RehearsalInfo) -> Answer:
+    """The verdict of a rehearsal that came to one."""
+    queries = info.queries.items()
+    bad = [_problem(name, query) for name, query in queries if query.verdict != "compatible"]
+    problems = tuple([_words(info.error)] if info.error else []) + tuple(bad)
+    notes = [f"{name}: {query.note}" for name, query in queries if query.note]
+    answer = _WORDS[info.verdict or "unknown"]
+    said = problems[0] if problems else f"{len(info.queries)} queries have made a batch of it."
+    errors = [info.error, *(query.error for query in info.queries.values())]
+    return Answer(
+        answer=answer,
+        message=" ".join([f"Savepoint {info.savepoint}: {said}", *notes]),
+        retry_helps=answer == "Unknown" and any(each and each.retry_helps for each in errors),
+        problems=problems,
+    )
+
+
+def ended(last: Termination | None) -> Answer:
+    """What to say of a driver that has ended before there was a verdict."""
+    if last is None:
+        message = (
+            "The driver of the rehearsal ended without a word, or did not come to an end in time. "
+            "Its log is above; if it ran out of memory, give the driver more."
+        )
+        return Answer(answer="Unknown", message=message, retry_helps=True)
+    message = f"The driver of the rehearsal ended before its verdict: {last.message}"
+    return Answer(answer="Unknown", message=message, kind=last.reason.value)
+
+
+def _problem(name: str, query: RehearsedQuery) -> str:
+    return f"query {name}: {_words(query.error)}" if query.error else f"query {name}: no verdict."
+
+
+def _words(error: ErrorInfo) -> str:
+    where = f" ({error.where})" if error.where else ""
+    remedy = f" {error.remedy}" if error.remedy else ""
+    return f"{error.type}: {error.message}{where}{remedy}"

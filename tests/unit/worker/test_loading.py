@@ -1,0 +1,71 @@
+"""Which reads load every state store, for what Spark says of its operators."""
+
+import json
+
+import pytest
+
+from sparkpoint.worker.loading import reason_in, views_of
+
+
+def store(
+    kind: str, name: str = "default", operator: int = 0, **properties: object
+) -> dict[str, str]:
+    return {
+        "operator": str(operator),
+        "kind": kind,
+        "store": name,
+        "properties": json.dumps(properties),
+    }
+
+
+def test_an_operator_is_read_store_by_store() -> None:
+    views = views_of([store("stateStoreSave"), store("dedupe", operator=1)])
+
+    assert views == [
+        {"operatorId": "0", "storeName": "default"},
+        {"operatorId": "1", "storeName": "default"},
+    ]
+
+
+def test_a_join_is_read_side_by_side_however_many_stores_it_has() -> None:
+    names = ("left-keyToNumValues", "left-keyWithIndexToValue", "right-keyToNumValues")
+
+    views = views_of([store("symmetricHashJoin", name) for name in names])
+
+    assert views == [
+        {"operatorId": "0", "joinSide": "left"},
+        {"operatorId": "0", "joinSide": "right"},
+    ]
+
+
+def test_state_variables_are_read_by_name_and_timers_as_timers() -> None:
+    named = [json.dumps({"stateName": "totals"}), {"stateName": "recent"}]
+    timers = [
+        {"stateName": f"$eventTimers_{each}"} for each in ("keyToTimestamp", "timestampToKey")
+    ]
+    ttl = [{"stateName": "$ttl_totals"}]
+
+    views = views_of([store("transformWithStateExec", stateVariables=[*named, *timers, *ttl])])
+
+    assert views == [
+        {"operatorId": "0", "stateVarName": "totals"},
+        {"operatorId": "0", "stateVarName": "recent"},
+        {"operatorId": "0", "readRegisteredTimers": "true"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            "An error.\n: X: [CANNOT_LOAD.ANY] No load.\n\tat x\nCaused by: A: one\n\tat y\n"
+            "Caused by: B: two\n\tat z",
+            "[CANNOT_LOAD.ANY] No load., caused by B: two",
+        ),
+        ("An error.\n\tat x\nCaused by: A: one\n\tat y", "An error., caused by A: one"),
+        ("[STDS_INVALID_OPTION] No such option.\n\tat x", "[STDS_INVALID_OPTION] No such option."),
+        ("", ""),
+    ],
+)
+def test_of_a_trace_the_condition_and_the_last_cause_are_told(text: str, reason: str) -> None:
+    assert reason_in(text) == reason

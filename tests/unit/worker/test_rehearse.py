@@ -1,0 +1,141 @@
+"""What a rehearsal's outcome is in the words of an answer; the trial itself needs Spark."""
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sparkpoint.runtime.model import (
+    EndReason,
+    ErrorInfo,
+    RehearsalInfo,
+    RehearsedQuery,
+    Termination,
+)
+from sparkpoint.worker.exits import Exit, exit_of
+from sparkpoint.worker.tasks.rehearse import Trial, ended, judged
+from sparkpoint.worker.trial import submit_arguments
+from tests.unit.worker.asking import ask
+from tests.unit.worker.conftest import Place
+
+TRIAL = Trial(
+    savepoint="first",
+    repository="/r",
+    endpoint_url=None,
+    job="shop/visits",
+    deadline=60,
+    master="local[1]",
+    conf=("spark.sql.shuffle.partitions=7",),
+    scratch=None,
+    functions=False,
+    command=("script.py",),
+)
+GOOD = RehearsedQuery(verdict="compatible", input_rows=3, seconds=1.5)
+CHANGED = RehearsedQuery(
+    verdict="incompatible",
+    error=ErrorInfo(
+        type="STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE",
+        message="The key has changed.",
+        where="script.py:12",
+        remedy="Leave the keys as they were.",
+    ),
+)
+LATE = RehearsedQuery(
+    verdict="unknown",
+    error=ErrorInfo(type="DEADLINE", message="Its batch was not done.", retry_helps=True),
+)
+
+
+def info(verdict: str, **queries: RehearsedQuery) -> RehearsalInfo:
+    content = {"savepoint": "shop/visits/first", "state": "done", "verdict": verdict}
+    return RehearsalInfo.model_validate({**content, "queries": queries})
+
+
+def test_a_good_trial_is_compatible_and_passes_notes_on() -> None:
+    new = RehearsedQuery(verdict="compatible", note="It will start without state.")
+
+    answer = judged(info("compatible", a=GOOD, b=new))
+
+    assert (answer.answer, answer.problems, exit_of(answer)) == ("Compatible", (), Exit.OK)
+    assert "2 queries have made a batch" in answer.message
+    assert "b: It will start without state." in answer.message
+
+
+def test_an_incompatible_query_is_named_with_what_is_wrong_and_what_to_do() -> None:
+    answer = judged(info("incompatible", a=GOOD, b=CHANGED))
+
+    assert (answer.answer, answer.retry_helps, exit_of(answer)) == ("Incompatible", False, Exit.OK)
+    assert answer.problems == (
+        "query b: STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE: The key has changed. (script.py:12) "
+        "Leave the keys as they were.",
+    )
+    assert answer.problems[0] in answer.message
+
+
+def test_what_was_not_found_out_is_unknown() -> None:
+    nowhere = ErrorInfo(type="NoSuchSavepoint", message="There is no savepoint first.")
+
+    late = judged(info("unknown", a=GOOD, b=LATE))
+    missing = judged(info("unknown").model_copy(update={"error": nowhere}))
+
+    assert (late.answer, late.retry_helps, exit_of(late)) == ("Unknown", True, Exit.OK)
+    assert (missing.answer, missing.retry_helps) == ("Unknown", False)
+    assert missing.problems == ("NoSuchSavepoint: There is no savepoint first.",)
+
+
+def test_a_driver_that_ends_before_its_verdict_is_unknown() -> None:
+    last = Termination(
+        reason=EndReason.SCRIPT_FAILED, message="boom", exit_code=1, clean=True, epoch=0
+    )
+
+    said, silent = ended(last), ended(None)
+
+    assert (said.answer, said.kind) == ("Unknown", "ScriptFailed")
+    assert "boom" in said.message
+    assert (silent.answer, silent.retry_helps) == ("Unknown", True)
+
+
+def test_our_master_and_conf_win_over_what_the_pod_says() -> None:
+    words = shlex.split(submit_arguments("--master k8s://x --conf 'a=b c' pyspark-shell", TRIAL))
+
+    assert words[:4] == ["--master", "k8s://x", "--conf", "a=b c"]
+    assert words[4:8] == ["--master", "local[1]", "--deploy-mode", "client"]
+    assert words[-3:] == ["--conf", "spark.sql.shuffle.partitions=7", "pyspark-shell"]
+    assert words.count("pyspark-shell") == 1
+
+
+def test_without_any_arguments_before_there_are_only_ours() -> None:
+    words = shlex.split(submit_arguments("", replace(TRIAL, master="local[4]")))
+
+    assert words[:2] == ["--master", "local[4]"]
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        (("--master", "k8s://x", "--", "a.py"), "--master is 'k8s://x'"),
+        (("--conf", "a", "--", "a.py"), "--conf is 'a': give spark.key=value"),
+        (("--deadline", "soon", "--", "a.py"), "--deadline is 'soon'"),
+        ((), "there is no script"),
+        (("--",), "there is no script"),
+    ],
+)
+def test_bad_options_are_refused(more: tuple[str, ...], problem: str) -> None:
+    answer = ask(
+        "rehearse", "--savepoint", "a", "--repository", "/r", "--job", "shop/visits", *more
+    )
+
+    assert [each[: len(problem)] for each in answer.problems] == [problem]
+
+
+def test_a_runtime_that_refuses_leaves_the_question_open(disk: Place, tmp_path: Path) -> None:
+    """It does not take an underscore in a job's name, which a repository does."""
+    answer = ask(
+        *("rehearse", "--savepoint", "a", "--repository", disk.repository),
+        *("--job", "shop/a_b", "--scratch", tmp_path, "--", "no-script.py"),
+    )
+
+    assert (answer.answer, answer.kind) == ("Unknown", "Refused")
+    assert "--job is 'shop/a_b'" in answer.message
+    assert list(tmp_path.iterdir()) == []
