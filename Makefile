@@ -1,6 +1,6 @@
 # The commands of this project. `make demo` and `make test` do their own set-up.
 .DEFAULT_GOAL := help
-.PHONY: help setup require lock demo demo-down test test-fast lint format bench soak cluster-up cluster-down \
+.PHONY: help setup require lock crds demo demo-down test test-fast lint format bench soak cluster-up cluster-down \
         images clean clean-cache
 
 UV_VERSION := 0.13.7
@@ -39,6 +39,9 @@ $(VENV)/.ready: $(UV) pyproject.toml uv.lock | require
 
 lock: $(UV) ## Renew the lock file
 	$(UV) lock
+
+crds: setup ## Write crds/ and docs/api.md from the models
+	@$(PY) -m dev.crds
 
 demo: setup ## Raise a cluster, run the example job in it, and show it
 	@$(PY) -m dev.demo up

@@ -1,0 +1,127 @@
+"""Talking to the agents of drivers: what they are asked, and what is made of their answers."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from sparkpoint.lifecycle.world import AgentFact, QueryFact, StopFact
+from sparkpoint.runtime.client import AgentClientError, AgentRefusedError
+from sparkpoint.runtime.model import (
+    GateInfo,
+    OperationState,
+    Progress,
+    QueryProgress,
+    SavepointOperation,
+    SavepointRequest,
+    StopOperation,
+    StopRequest,
+)
+
+__all__ = ["Agent", "AgentAnswer", "Dial", "agent_fact", "ask_agent"]
+
+_NOT_FOUND = 404
+_PATIENCE = 10.0
+"""Seconds to wait for the end of a stop that is under way. The driver is gone right after it, and
+with it all that its agent could tell of the savepoint; who waits is answered first."""
+
+
+class Agent(Protocol):
+    """The part of the agent's client that the operator uses."""
+
+    async def progress(self) -> Progress:
+        """The queries as they are now."""
+        ...
+
+    async def get_stop(self, operation: str, *, wait: float = 0) -> StopOperation:
+        """How far a stop is; waits so many seconds for its end."""
+        ...
+
+    async def stop(self, operation: str, request: StopRequest | None = None) -> StopOperation:
+        """Ask for a stop at the boundary."""
+        ...
+
+    async def get_savepoint(self, name: str) -> SavepointOperation:
+        """How far a savepoint is."""
+        ...
+
+    async def savepoint(self, name: str, request: SavepointRequest) -> SavepointOperation:
+        """Ask for a savepoint."""
+        ...
+
+    async def open_gate(self, epoch: int) -> GateInfo:
+        """Let the queries of this epoch start."""
+        ...
+
+
+Dial = Callable[[str, str], Agent]
+"""URL and token -> the agent there. Nothing is sent yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentAnswer:
+    """What an agent said in one look."""
+
+    progress: Progress
+    stop: StopOperation | None = None
+
+
+async def ask_agent(
+    agent: Agent, *, job: str, epoch: int, stops: Sequence[str]
+) -> AgentAnswer | None:
+    """One look; None if it does not answer, or is not the agent that was meant.
+
+    Of the stops that may have been asked for, the first one that the agent knows is looked at.
+    """
+    try:
+        progress = await agent.progress()
+        # An address can be given to another pod while we still believe it to be ours.
+        if (progress.job, progress.epoch) != (job, epoch):
+            return None
+        return AgentAnswer(progress=progress, stop=await _first_stop(agent, stops))
+    except AgentClientError:
+        return None
+
+
+async def _first_stop(agent: Agent, stops: Sequence[str]) -> StopOperation | None:
+    for operation in stops:
+        try:
+            return await agent.get_stop(operation, wait=_PATIENCE)
+        except AgentRefusedError as error:
+            if error.status != _NOT_FOUND:
+                raise
+    return None
+
+
+def agent_fact(answer: AgentAnswer, *, attempt: int) -> AgentFact:
+    """What decisions need of an answer."""
+    return AgentFact(
+        epoch=answer.progress.epoch,
+        attempt=attempt,
+        phase=answer.progress.phase,
+        queries=tuple(_query(query) for query in answer.progress.queries),
+        stop=_stop(answer.stop) if answer.stop is not None else None,
+    )
+
+
+def _query(query: QueryProgress) -> QueryFact:
+    return QueryFact(
+        name=query.name,
+        batch=query.batch,
+        active=query.active,
+        busy=query.trigger_active,
+        last_commit=query.last_commit,
+    )
+
+
+def _stop(stop: StopOperation) -> StopFact:
+    taken = stop.savepoint
+    done = taken is not None and taken.state is OperationState.DONE
+    ends = stop.report.queries if stop.report is not None else {}
+    return StopFact(
+        operation=stop.operation,
+        state=stop.state.value,
+        touched=stop.report is not None,
+        savepoint=taken.name if taken is not None and done else None,
+        batches={name: end.batch for name, end in ends.items() if end.batch is not None},
+        message=stop.error.message if stop.error is not None else "",
+    )

@@ -1,0 +1,56 @@
+"""Objects as the watches showed them last, by the job that they belong to.
+
+A cache is never proof that something is not there: who needs that asks the API server. Own writes
+are put in as well, so that a watch that lags behind does not bring an older version back.
+"""
+
+from collections.abc import Iterator
+
+from sparkpoint.controller.cluster import Object, metadata
+from sparkpoint.controller.keys import Key
+
+__all__ = ["ObjectCache"]
+
+
+class ObjectCache:
+    """The newest version of each object, by owner and name."""
+
+    def __init__(self) -> None:
+        self._objects: dict[Key, dict[str, Object]] = {}
+
+    def put(self, owner: Key, body: Object) -> None:
+        """Keep it, unless a newer version is known."""
+        known = self.get(owner, metadata(body)["name"])
+        if known is None or _version(known) <= _version(body):
+            self._objects.setdefault(owner, {})[metadata(body)["name"]] = body
+
+    def remove(self, owner: Key, body: Object) -> None:
+        """Forget it, unless another object of that name has taken its place."""
+        known = self.get(owner, metadata(body)["name"])
+        if known is not None and metadata(known).get("uid") == metadata(body).get("uid"):
+            self.drop(owner, metadata(body)["name"])
+
+    def drop(self, owner: Key, name: str) -> None:
+        """Forget what is known under this name, because it turned out to be old."""
+        known = self._objects.get(owner, {})
+        known.pop(name, None)
+        if not known:
+            self._objects.pop(owner, None)
+
+    def get(self, owner: Key, name: str) -> Object | None:
+        """What is known under this name."""
+        return self._objects.get(owner, {}).get(name)
+
+    def of(self, owner: Key) -> tuple[Object, ...]:
+        """All that is known of this owner."""
+        return tuple(self._objects.get(owner, {}).values())
+
+    def owners(self) -> Iterator[Key]:
+        """Whose objects are known."""
+        return iter(tuple(self._objects))
+
+
+def _version(body: Object) -> int:
+    """Versions grow; Kubernetes lets them be compared as numbers since 1.35, and always did so."""
+    text = str(metadata(body).get("resourceVersion") or "0")
+    return int(text) if text.isdecimal() else 0

@@ -1,0 +1,68 @@
+"""What can go wrong between the operator and the API server.
+
+ClusterError
+├── AlreadyExistsError    an object of that name is there
+├── ConflictError         somebody else wrote meanwhile; look again
+├── NotFoundError         the object is not there
+├── ForbiddenError        a right is missing, or a quota is used up
+├── UnprocessableError    the object itself is refused: it must change
+└── UnavailableError      no answer, or none that counts; asking again helps
+RecordError               what was written down about a job cannot be read
+"""
+
+__all__ = [
+    "AlreadyExistsError",
+    "ClusterError",
+    "ConflictError",
+    "ForbiddenError",
+    "NotFoundError",
+    "RecordError",
+    "UnavailableError",
+    "UnprocessableError",
+]
+
+
+class ClusterError(Exception):
+    """The API server did not do what was asked."""
+
+    retry_helps = False
+
+
+class AlreadyExistsError(ClusterError):
+    """An object of that name is there already."""
+
+
+class ConflictError(ClusterError):
+    """The object changed since it was read."""
+
+    retry_helps = True
+
+
+class NotFoundError(ClusterError):
+    """There is no such object."""
+
+
+class ForbiddenError(ClusterError):
+    """A right is missing, or a quota is used up: somebody may lift it while we wait."""
+
+    retry_helps = True
+
+
+class UnprocessableError(ClusterError):
+    """The object is refused as it is."""
+
+
+class UnavailableError(ClusterError):
+    """The API server did not answer, or is too busy."""
+
+    retry_helps = True
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class RecordError(Exception):
+    """A job's record is damaged: nothing may be done to the job before a person has looked."""
+
+    retry_helps = False

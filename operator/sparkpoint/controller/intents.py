@@ -1,0 +1,119 @@
+"""What is wished of a job now: its spec, judged, with what it refers to."""
+
+from dataclasses import dataclass
+
+from sparkpoint.api.job import JobSpec
+from sparkpoint.controller import policy, revisions
+from sparkpoint.controller.cluster import Cluster
+from sparkpoint.controller.jobs import Job
+from sparkpoint.controller.restores import Restorable, find_restorable
+from sparkpoint.controller.revisionstore import RevisionStore
+from sparkpoint.controller.scripts import ScriptSight, look_at_script
+from sparkpoint.controller.wishes import Acceptance, accept, kept_wish, restore_key, restore_wish
+from sparkpoint.lifecycle.record import Record, Run
+from sparkpoint.lifecycle.world import Policy, RestoreWish, Wish
+
+__all__ = ["Intent", "Intents"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """What is wished, and why that may not be what the spec says."""
+
+    spec: JobSpec | None
+    """The spec to go by: the present one, or the last that could be used; None: there is none."""
+    wish: Wish | None
+    """None: nothing was ever wished for that could be begun."""
+    invalid: str = ""
+    """Everything that is wrong with the present spec."""
+    script_missing: str = ""
+    script: str | None = None
+    """What the script says, if it is in a ConfigMap."""
+    restorable: Restorable | None = None
+    """The savepoint of the wish, where it is still to be restored."""
+
+
+class Intents:
+    """Reads wishes."""
+
+    def __init__(self, cluster: Cluster, store: RevisionStore) -> None:
+        self._cluster, self._store = cluster, store
+        self._judged: dict[str, tuple[int, Acceptance]] = {}
+
+    async def read(self, job: Job) -> Intent:
+        """What is wished of the job now."""
+        former = await self._former(job)
+        acceptance = self._accept(job, former)
+        spec = acceptance.spec
+        if spec is None:
+            return self._kept(job, former, invalid=acceptance.sentence)
+        script = await look_at_script(self._cluster, job.key.namespace, spec)
+        if script.problem:
+            return self._kept(job, former or spec, script_missing=script.problem)
+        return await self._wished(job, spec, script)
+
+    async def usable_spec(self, job: Job) -> JobSpec | None:
+        """The spec to go by: the present one, or the last that could be used."""
+        former = await self._former(job)
+        return self._accept(job, former).spec or former
+
+    def forget(self, uid: str) -> None:
+        """The job is gone."""
+        self._judged.pop(uid, None)
+
+    async def _former(self, job: Job) -> JobSpec | None:
+        """What the job was last told to run, if that is known."""
+        run = _going(job.record)
+        stored = await self._store.find(job.owner, run.revision.name) if run is not None else None
+        return stored.spec if stored is not None else None
+
+    def _accept(self, job: Job, former: JobSpec | None) -> Acceptance:
+        known = self._judged.get(job.uid)
+        if known is not None and known[0] == job.generation:
+            return known[1]
+        acceptance = accept(job.spec, former=former)
+        self._judged[job.uid] = (job.generation, acceptance)
+        return acceptance
+
+    def _kept(
+        self, job: Job, former: JobSpec | None, *, invalid: str = "", script_missing: str = ""
+    ) -> Intent:
+        wish = kept_wish(
+            job.record,
+            policy=policy.policy_of(former) if former is not None else Policy(),
+            generation=job.generation,
+            deleting=job.deleting,
+        )
+        return Intent(spec=former, wish=wish, invalid=invalid, script_missing=script_missing)
+
+    async def _wished(self, job: Job, spec: JobSpec, script: ScriptSight) -> Intent:
+        restorable = await self._restorable(job, spec)
+        wish = Wish(
+            generation=job.generation,
+            revision=revisions.revision_of(spec, script_digest=script.digest),
+            suspend=spec.suspend,
+            restore=_restore(spec, restorable),
+            deleting=job.deleting,
+            policy=policy.policy_of(spec),
+        )
+        return Intent(spec=spec, wish=wish, script=script.text, restorable=restorable)
+
+    async def _restorable(self, job: Job, spec: JobSpec) -> Restorable | None:
+        wanted = spec.restore_from
+        if wanted is None or restore_key(wanted) == job.record.restored:
+            return None
+        return await find_restorable(self._cluster, job.key, wanted)
+
+
+def _restore(spec: JobSpec, found: Restorable | None) -> RestoreWish | None:
+    wanted = spec.restore_from
+    if wanted is None:
+        return None
+    # One that was carried out counts by its key alone; the savepoint may be gone by now.
+    return restore_wish(wanted, found or Restorable(savepoint=""))
+
+
+def _going(record: Record) -> Run | None:
+    operation = record.operation
+    target = operation.target if operation is not None else None
+    return target if target is not None else record.run

@@ -1,0 +1,55 @@
+"""What resources are called inside the operator, and by which labels their objects are found."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sparkpoint.controller.cluster import Object, metadata
+
+__all__ = [
+    "ATTEMPT",
+    "EPOCH",
+    "FINALIZER",
+    "JOB",
+    "OPERATION",
+    "ROLE",
+    "SAVEPOINT",
+    "Key",
+    "job_of",
+    "key_of",
+]
+
+JOB: Final = "sparkpoint.dev/job"
+EPOCH: Final = "sparkpoint.dev/epoch"
+ATTEMPT: Final = "sparkpoint.dev/attempt"
+ROLE: Final = "sparkpoint.dev/role"
+OPERATION: Final = "sparkpoint.dev/operation"
+"""On a SparkSavepoint that an operation of the job takes: nobody else works on it meanwhile."""
+SAVEPOINT: Final = "sparkpoint.dev/savepoint"
+"""On a worker pod that works for a SparkSavepoint and for no operation."""
+
+FINALIZER: Final = "sparkpoint.dev/finalizer"
+"""Keeps a resource until what belongs to it was ended in order."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Key:
+    """A job or a savepoint, by namespace and name."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+def key_of(body: Object) -> Key:
+    """Of a resource."""
+    about: dict[str, Any] = metadata(body)
+    return Key(about["namespace"], about["name"])
+
+
+def job_of(body: Object) -> Key | None:
+    """The job that an object is labelled with."""
+    about: dict[str, Any] = metadata(body)
+    name = (about.get("labels") or {}).get(JOB)
+    return Key(about["namespace"], name) if name else None

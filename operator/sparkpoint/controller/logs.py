@@ -1,0 +1,40 @@
+"""Logs: one line per record, for people or as JSON for machines."""
+
+import json
+import logging
+import sys
+from typing import Final, Literal
+
+__all__ = ["LogFormat", "configure_logs"]
+
+LogFormat = Literal["console", "json"]
+
+_CONSOLE: Final = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+_QUIET: Final = ("kopf", "aiohttp.access", "asyncio")
+"""Loggers whose details are for their own developers."""
+
+
+class _JsonFormatter(logging.Formatter):
+    """One JSON object per line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
+def configure_logs(kind: LogFormat, *, verbose: bool) -> None:
+    """Send everything to standard error; `verbose` shows every pass."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_JsonFormatter() if kind == "json" else logging.Formatter(_CONSOLE))
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(logging.DEBUG if verbose else logging.INFO)
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(logging.INFO if verbose else logging.WARNING)

@@ -1,0 +1,182 @@
+"""The operator as a process: options, connections, kopf, and an orderly end."""
+
+import asyncio
+import logging
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+import click
+import kopf
+
+from sparkpoint.controller.agents import Agent, Dial
+from sparkpoint.controller.apiserver import ApiServer
+from sparkpoint.controller.cluster import JOBS, SAVEPOINTS
+from sparkpoint.controller.errors import ClusterError, NotFoundError
+from sparkpoint.controller.handlers import register
+from sparkpoint.controller.health import serve_health
+from sparkpoint.controller.leadership import FencedCluster, Leadership, fenced
+from sparkpoint.controller.logs import LogFormat, configure_logs
+from sparkpoint.controller.settings import configure
+from sparkpoint.controller.wiring import Operator, put_together, utc_now
+from sparkpoint.runtime.client import AgentClient
+
+__all__ = ["main"]
+
+logger = logging.getLogger(__name__)
+
+_AGENT_TIMEOUT: Final = 5.0
+"""Seconds: an agent answers from memory; one that takes longer is as good as silent."""
+
+
+_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+def _own_namespace() -> str | None:
+    """That of the pod; None outside of one: then this is the only operator."""
+    return _ACCOUNT.read_text().strip() if _ACCOUNT.is_file() else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the operator was told."""
+
+    namespaces: tuple[str, ...]
+    """Empty: all of them."""
+    context: str | None
+    concurrency: int
+    health_port: int
+    lease_namespace: str | None
+    """None: this is the only operator."""
+
+
+@click.command(context_settings={"auto_envvar_prefix": "SPARKPOINT", "show_default": True})
+@click.option(
+    "--namespace",
+    "namespaces",
+    multiple=True,
+    help="Serve this namespace; may be repeated. Without it, all namespaces are served.",
+)
+@click.option("--context", help="Context of the kubeconfig, if the operator runs outside of a pod.")
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, 1000),
+    default=50,
+    help="How many resources are looked at at once.",
+)
+@click.option(
+    "--health-port",
+    type=click.IntRange(0, 65535),
+    default=8080,
+    help="Port of /healthz and /metrics; 0 for any free one.",
+)
+@click.option(
+    "--lease-namespace",
+    default=_own_namespace,
+    help="Where the Lease is that lets one of several operators act.  [default: the pod's own]",
+    show_default=False,
+)
+@click.option("--log-format", type=click.Choice(["console", "json"]), default="console")
+@click.option("--verbose", is_flag=True, help="Log every pass.")
+def main(
+    namespaces: tuple[str, ...],
+    context: str | None,
+    concurrency: int,
+    health_port: int,
+    lease_namespace: str | None,
+    log_format: LogFormat,
+    verbose: bool,
+) -> None:
+    """Keep StatefulSparkJobs and SparkSavepoints as they are wished for."""
+    configure_logs(log_format, verbose=verbose)
+    options = Options(
+        namespaces=namespaces,
+        context=context,
+        concurrency=concurrency,
+        health_port=health_port,
+        lease_namespace=lease_namespace,
+    )
+    try:
+        asyncio.run(run(options))
+    except ClusterError as error:
+        raise click.ClickException(str(error)) from error
+
+
+async def run(options: Options) -> None:
+    """Until a signal comes."""
+    cluster = await ApiServer.connect(options.context)
+    async with aiohttp.ClientSession() as session:
+
+        def dial(url: str, token: str) -> Agent:
+            return AgentClient(url, token, timeout=_AGENT_TIMEOUT, session=session)
+
+        try:
+            await _check_resources(cluster, options.namespaces)
+            if options.lease_namespace is None:
+                operator = put_together(cluster, dial, concurrency=options.concurrency)
+                await _serve(options, cluster, operator)
+            else:
+                await _serve_in_turn(options, cluster, dial, options.lease_namespace)
+        finally:
+            await cluster.close()
+
+
+async def _serve_in_turn(options: Options, cluster: ApiServer, dial: Dial, namespace: str) -> None:
+    """Watch, and act while we hold the Lease."""
+    leadership = Leadership(
+        cluster,
+        namespace=namespace,
+        identity=socket.gethostname(),
+        monotonic=time.monotonic,
+        now=utc_now,
+    )
+    operator = put_together(
+        FencedCluster(cluster, leadership),
+        fenced(dial, leadership),
+        may_act=leadership.holds,
+        concurrency=options.concurrency,
+    )
+    async with asyncio.TaskGroup() as tasks:
+        keeper = tasks.create_task(leadership.keep(), name="lease")
+        await _serve(options, cluster, operator)
+        keeper.cancel()
+
+
+async def _serve(options: Options, cluster: ApiServer, operator: Operator) -> None:
+    registry = kopf.OperatorRegistry()
+    register(registry, operator)
+    _log_in(registry, cluster)
+    pages = serve_health(
+        options.health_port, metrics=operator.metrics, last_pass=operator.last_pass
+    )
+    async with pages as port:
+        served = ", ".join(options.namespaces) or "all namespaces"
+        logger.info("Serving %s; pages on port %d", served, port)
+        await kopf.operator(
+            registry=registry,
+            settings=configure(kopf.OperatorSettings()),
+            clusterwide=not options.namespaces,
+            namespaces=options.namespaces,
+        )
+
+
+async def _check_resources(cluster: ApiServer, namespaces: Sequence[str]) -> None:
+    """kopf looks for our resources once, at its start, and then waits for ever for none."""
+    namespace = namespaces[0] if namespaces else "default"
+    for kind in (JOBS, SAVEPOINTS):
+        try:
+            await cluster.list(kind, namespace, labels={})
+        except NotFoundError as error:
+            raise NotFoundError(
+                f"the API server knows no {kind.kind}: kubectl apply --server-side -f crds/"
+            ) from error
+
+
+def _log_in(registry: kopf.OperatorRegistry, cluster: ApiServer) -> None:
+    @kopf.on.login(registry=registry)
+    async def log_in(**_: Any) -> kopf.ConnectionInfo:
+        return kopf.ConnectionInfo(**await cluster.credentials())

@@ -1,0 +1,199 @@
+"""Looking at a job: everything that a decision, and the job's status, is made from. Reads only."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from sparkpoint.controller.agents import AgentAnswer, Dial, agent_fact, ask_agent
+from sparkpoint.controller.cache import ObjectCache
+from sparkpoint.controller.cluster import PODS, Cluster, Object, metadata, owner_uid
+from sparkpoint.controller.intents import Intent, Intents
+from sparkpoint.controller.jobs import Job
+from sparkpoint.controller.keys import ATTEMPT, EPOCH, JOB, ROLE
+from sparkpoint.controller.nodes import lost_pods
+from sparkpoint.controller.objects import AGENT_PORT
+from sparkpoint.controller.obstacles import Obstacle, refused_driver
+from sparkpoint.controller.podfacts import is_over, label, pod_fact
+from sparkpoint.controller.revisionstore import RevisionStore
+from sparkpoint.controller.savepointfacts import newest_savepoint
+from sparkpoint.controller.tokens import Tokens
+from sparkpoint.controller.workerfacts import is_worker, worker_fact
+from sparkpoint.lifecycle.phases import Phase
+from sparkpoint.lifecycle.record import Revision, Run
+from sparkpoint.lifecycle.world import PodFact, Wish, WorkerFact, World
+
+__all__ = ["Observation", "Observer", "agent_url"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What was seen in one look."""
+
+    job: Job
+    intent: Intent
+    world: World
+    pods: tuple[Object, ...] = ()
+    answer: AgentAnswer | None = None
+    savepoints: tuple[Object, ...] = ()
+    """The SparkSavepoints of the job."""
+    leftover: str = ""
+    """What is left of an earlier job of this name: nothing begins before it is gone."""
+
+    @property
+    def driver(self) -> Object | None:
+        """The pod of the run that is written down."""
+        run = self.job.record.run
+        return _driver(self.pods, self.job, run) if run is not None else None
+
+    @property
+    def executors(self) -> int:
+        """Executors of that run that are up."""
+        run = self.job.record.run
+        if run is None:
+            return 0
+        return sum(
+            1
+            for pod in self.pods
+            if label(pod, ROLE) == "executor"
+            and (label(pod, EPOCH), label(pod, ATTEMPT)) == (str(run.epoch), str(run.attempt))
+            and (pod.get("status") or {}).get("phase") == "Running"
+        )
+
+
+class Observer:
+    """Looks at jobs."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        intents: Intents,
+        revisions: RevisionStore,
+        tokens: Tokens,
+        dial: Dial,
+        pods: ObjectCache,
+        savepoints: ObjectCache,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._cluster, self._intents, self._revisions = cluster, intents, revisions
+        self._tokens, self._dial, self._clock = tokens, dial, clock
+        self._pods, self._savepoints = pods, savepoints
+
+    async def observe(self, job: Job, obstacle: Obstacle | None = None) -> Observation:
+        """One look. An agent that does not answer is seen as absent; the API server must answer."""
+        intent = await self._intents.read(job)
+        pods = await self._look_at_pods(job)
+        answer = await self._ask_agent(job, pods)
+        lost = await lost_pods(self._cluster, pods, self._clock())
+        savepoints = self._savepoints.of(job.key)
+        wish = intent.wish or _nothing(job)
+        seen, run = _pod_facts(job, pods, lost), job.record.run
+        world = World(
+            job=job.key.name,
+            wish=wish,
+            record=job.record,
+            now=self._clock(),
+            pods=(*seen, *refused_driver(obstacle, job.key.name, run, seen)),
+            workers=_worker_facts(job, pods, lost),
+            agent=agent_fact(answer, attempt=run.attempt) if answer and run else None,
+            revisions=await self._kept(job, wish),
+            newest=newest_savepoint(job.key, savepoints),
+        )
+        return Observation(
+            job=job,
+            intent=intent,
+            world=world,
+            pods=tuple(pods),
+            answer=answer,
+            savepoints=savepoints,
+            leftover=_leftover(job, seen),
+        )
+
+    async def _look_at_pods(self, job: Job) -> Sequence[Object]:
+        """The watch is believed where it shows a driver that runs, and nothing is under way."""
+        run = job.record.run
+        known = self._pods.of(job.key)
+        if run is not None and job.record.operation is None and job.deleting is None:
+            driver = _driver(known, job, run)
+            if driver is not None and not is_over(driver) and not _is_deleting(driver):
+                return known
+        return await self._cluster.list(PODS, job.key.namespace, labels={JOB: job.key.name})
+
+    async def _ask_agent(self, job: Job, pods: Sequence[Object]) -> AgentAnswer | None:
+        run = job.record.run
+        driver = _driver(pods, job, run) if run is not None else None
+        if run is None or driver is None or is_over(driver):
+            return None
+        url, token = agent_url(driver), await self._tokens.find(job.owner, run.epoch)
+        if url is None or token is None:
+            return None
+        operation, stops = job.record.operation, []
+        if operation is not None and operation.phase is Phase.STOP:
+            stops = [f"{operation.id}-bare", operation.id]
+        return await ask_agent(
+            self._dial(url, token), job=str(job.key), epoch=run.epoch, stops=stops
+        )
+
+    async def _kept(self, job: Job, wish: Wish) -> frozenset[str]:
+        """Whether the revision that is wished for is stored; no other one is ever begun."""
+        name = wish.revision.name
+        return frozenset([name] if name and await self._revisions.find(job.owner, name) else [])
+
+
+def agent_url(driver: Object) -> str | None:
+    """Where the agent of a driver pod listens; None while the pod has no address."""
+    address = (driver.get("status") or {}).get("podIP")
+    if not address:
+        return None
+    host = f"[{address}]" if ":" in address else address
+    return f"http://{host}:{AGENT_PORT}"
+
+
+def _driver(pods: Sequence[Object], job: Job, run: Run) -> Object | None:
+    wanted = ("driver", str(run.epoch), str(run.attempt))
+    for pod in pods:
+        found = (label(pod, ROLE), label(pod, EPOCH), label(pod, ATTEMPT))
+        if found == wanted and owner_uid(pod) == job.uid:
+            return pod
+    return None
+
+
+def _is_deleting(pod: Object) -> bool:
+    return metadata(pod).get("deletionTimestamp") is not None
+
+
+def _pod_facts(
+    job: Job, pods: Sequence[Object], lost: Mapping[str, datetime]
+) -> tuple[PodFact, ...]:
+    facts = [(pod, pod_fact(pod, lost_since=lost.get(metadata(pod)["uid"]))) for pod in pods]
+    return tuple(_known(job, fact, pod) for pod, fact in facts if fact is not None)
+
+
+def _worker_facts(
+    job: Job, pods: Sequence[Object], lost: Mapping[str, datetime]
+) -> tuple[WorkerFact, ...]:
+    return tuple(
+        worker_fact(pod, lost_since=lost.get(metadata(pod)["uid"]))
+        for pod in pods
+        if is_worker(pod) and owner_uid(pod) == job.uid
+    )
+
+
+def _known(job: Job, fact: PodFact, pod: Object) -> PodFact:
+    """A driver of an earlier job of this name may still write, but says nothing about this job."""
+    foreign = fact.role == "driver" and owner_uid(pod) != job.uid
+    return replace(fact, role="executor", exit=None) if foreign else fact
+
+
+def _leftover(job: Job, pods: Sequence[PodFact]) -> str:
+    """Before anything was written down, every pod is of an earlier job."""
+    alive = [pod.name for pod in pods if not pod.over]
+    if job.record.run is not None or not alive:
+        return ""
+    return f"Pods of an earlier job of this name are still there: {', '.join(alive[:3])}."
+
+
+def _nothing(job: Job) -> Wish:
+    """For a job whose spec was never one that could be used."""
+    nothing = Revision(name="", code="")
+    return Wish(generation=job.generation, revision=nothing, deleting=job.deleting)

@@ -1,0 +1,102 @@
+"""Passes over resources: one at a time for each, a few at once for all; errors become delays.
+
+The one place where errors of a pass end. A pass can be repeated at any point, so that coming back
+later is the answer to all of them.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from sparkpoint.controller.errors import (
+    ClusterError,
+    ConflictError,
+    RecordError,
+    UnavailableError,
+)
+from sparkpoint.controller.keys import Key
+from sparkpoint.controller.metrics import Metrics
+
+__all__ = ["Passes", "Requeue"]
+
+logger = logging.getLogger(__name__)
+
+_SOON: Final = 0.5
+_LONGEST: Final = 60.0
+_STANDBY: Final = 2.0
+"""Seconds until an operator that waits for its turn asks whether it has come."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requeue:
+    """When to come back, if nothing wakes us before."""
+
+    seconds: float
+    released: bool = False
+    """Nothing is left to be done for a resource that is being deleted."""
+
+
+class Passes:
+    """Runs the passes over one kind of resource."""
+
+    def __init__(
+        self,
+        kind: str,
+        gate: asyncio.Semaphore,
+        metrics: Metrics,
+        *,
+        may_act: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._kind, self._gate, self._metrics, self._may_act = kind, gate, metrics, may_act
+        self._locks: dict[Key, asyncio.Lock] = {}
+        self._failures: dict[Key, int] = {}
+        self.last: float | None = None
+        """When a pass ended last, by the monotonic clock."""
+
+    async def run(self, key: Key, work: Callable[[Key], Awaitable[Requeue]]) -> Requeue:
+        """Run a pass. Another one over the same resource waits for its end."""
+        if not self._may_act():
+            self.last = time.monotonic()
+            return Requeue(seconds=_STANDBY)
+        async with self._locks.setdefault(key, asyncio.Lock()), self._gate:
+            begun = time.monotonic()
+            result, requeue = await self._attempt(key, work)
+            self.last = time.monotonic()
+            self._metrics.passed(self._kind, result, self.last - begun)
+            return requeue
+
+    def forget(self, key: Key) -> None:
+        """The resource is gone."""
+        self._failures.pop(key, None)
+        self._locks.pop(key, None)
+        self._metrics.gone(self._kind, key)
+
+    async def _attempt(
+        self, key: Key, work: Callable[[Key], Awaitable[Requeue]]
+    ) -> tuple[str, Requeue]:
+        try:
+            requeue = await work(key)
+        except ConflictError as error:
+            logger.debug("%s %s: %s", self._kind, key, error)
+            return "conflict", Requeue(seconds=_SOON)
+        except (ClusterError, RecordError) as error:
+            delay = self._delay(key, error)
+            logger.warning("%s %s: %s; again in %.0f s", self._kind, key, error, delay)
+            return "error", Requeue(seconds=delay)
+        # The outermost loop: one resource that we do not understand must not stop the others.
+        except Exception:
+            delay = self._delay(key, None)
+            logger.exception("%s %s: unexpected; again in %.0f s", self._kind, key, delay)
+            return "unexpected", Requeue(seconds=delay)
+        self._failures.pop(key, None)
+        return "done", requeue
+
+    def _delay(self, key: Key, error: Exception | None) -> float:
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        delay = min(2.0 ** (failures - 1), _LONGEST)
+        if isinstance(error, UnavailableError) and error.retry_after is not None:
+            return max(delay, error.retry_after)
+        return _LONGEST if isinstance(error, RecordError) else delay

@@ -1,0 +1,252 @@
+"""One pass over one job: look, decide, tell, write down, do; and say when to come back."""
+
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from sparkpoint.api.scalars import OnDelete
+from sparkpoint.controller.cache import ObjectCache
+from sparkpoint.controller.cluster import JOBS, Cluster, Object, find, metadata
+from sparkpoint.controller.errors import (
+    ConflictError,
+    ForbiddenError,
+    RecordError,
+    UnprocessableError,
+)
+from sparkpoint.controller.events import Events
+from sparkpoint.controller.executor import Executor
+from sparkpoint.controller.garbage import Garbage
+from sparkpoint.controller.jobs import Job, read_job
+from sparkpoint.controller.keys import Key
+from sparkpoint.controller.metrics import Metrics
+from sparkpoint.controller.observer import Observation, Observer
+from sparkpoint.controller.obstacles import Obstacles
+from sparkpoint.controller.operationsavepoints import OperationSavepoints
+from sparkpoint.controller.passes import Passes, Requeue
+from sparkpoint.controller.reports import report
+from sparkpoint.controller.statuses import without_progress
+from sparkpoint.controller.upkeep import Upkeep
+from sparkpoint.lifecycle import Decision, decide
+from sparkpoint.lifecycle.actions import (
+    Action,
+    Event,
+    Release,
+    RequestStop,
+    StartDriver,
+    StoreRevision,
+)
+from sparkpoint.runtime.model import OperationState
+
+__all__ = ["JobReconciler"]
+
+logger = logging.getLogger(__name__)
+
+_AT_ONCE: Final = 0.2
+_SOON: Final = 1.0
+_LONGEST: Final = 60.0
+"""Seconds between two looks: what a lost event costs."""
+_RETIREMENT: Final = timedelta(minutes=11)
+"""For the data of a deleted job's savepoints to be removed; a bit longer than each may take."""
+_RETIRING: Final = 5.0
+_PROGRESS: Final = timedelta(seconds=30)
+"""Between two writes that only tell how the queries do."""
+
+
+class JobReconciler:
+    """Keeps jobs as they are wished for."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        passes: Passes,
+        observer: Observer,
+        executor: Executor,
+        savepoints: OperationSavepoints,
+        events: Events,
+        garbage: Garbage,
+        upkeep: Upkeep,
+        metrics: Metrics,
+        jobs: ObjectCache,
+        memories: tuple[Callable[[str], None], ...] = (),
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._cluster, self._passes, self._observer = cluster, passes, observer
+        self._executor, self._savepoints, self._events = executor, savepoints, events
+        self._garbage, self._upkeep = garbage, upkeep
+        self._metrics, self._jobs = metrics, jobs
+        self._memories, self._clock = memories, clock
+        self._obstacles = Obstacles()
+        self._told: dict[Key, datetime] = {}
+
+    async def run_once(self, key: Key) -> Requeue:
+        """A pass; it never raises."""
+        return await self._passes.run(key, self._pass)
+
+    async def _pass(self, key: Key) -> Requeue:
+        body = await self._look(key)
+        if body is None:
+            return Requeue(seconds=_LONGEST, released=True)
+        job = await self._read(body)
+        if not job.guarded:
+            # Nothing is made before we are sure to be asked when the job is deleted.
+            return Requeue(seconds=_SOON)
+        seen = await self._observer.observe(job, self._obstacles.of(key))
+        decision = _decide(seen)
+        if _only_stores(decision, job) and self._obstacles.of(key) is None:
+            # The revision first: a status that knows the new spec and no operation would lie.
+            return await self._act(seen, decision)
+        await self._savepoints.complete(seen, decision.record)
+        await self._tell(seen, decision)
+        await self._write(seen, decision)
+        return await self._act(seen, decision)
+
+    async def _look(self, key: Key) -> Object | None:
+        """The watch is believed while nothing is under way; what it lags behind is written anew."""
+        known = self._jobs.get(key, key.name)
+        if known is not None and _is_calm(known):
+            return known
+        body = await find(self._cluster, JOBS, key.namespace, key.name)
+        if body is None:
+            self.forget(key)
+        else:
+            self._jobs.put(key, body)
+        return body
+
+    async def _read(self, body: Object) -> Job:
+        try:
+            return read_job(body)
+        except RecordError as error:
+            told = Event(reason="RecordUnreadable", message=str(error), warning=True)
+            await self._events.tell(body, told, occasion="record", now=self._clock())
+            raise
+
+    async def _tell(self, seen: Observation, decision: Decision) -> None:
+        """Before it is written down: afterwards this pass does not come again."""
+        body, now = seen.job.body, seen.world.now
+        invalid = seen.intent.invalid or seen.intent.script_missing
+        if invalid:
+            told = Event(reason="NotAccepted", message=invalid, warning=True)
+            occasion = f"generation {seen.job.generation}"
+            await self._events.tell(body, told, occasion=occasion, now=now)
+        for event in decision.events:
+            occasion = f"operation {decision.record.sequence}"
+            await self._events.tell(body, event, occasion=occasion, now=now)
+            logger.info("%s: %s: %s", seen.job.key, event.reason, event.message)
+
+    async def _write(self, seen: Observation, decision: Decision) -> None:
+        key, former = seen.job.key, seen.job.status
+        status = report(seen, decision, self._obstacles.of(key))
+        self._metrics.seen("job", key, status["phase"])
+        if not self._is_worth_writing(key, former, status, seen.world.now):
+            return
+        try:
+            written = await self._cluster.replace_status({**seen.job.body, "status": status})
+        except ConflictError:
+            self._jobs.drop(key, key.name)
+            raise
+        self._jobs.put(key, written)
+        self._told[key] = seen.world.now
+
+    def _is_worth_writing(
+        self, key: Key, former: Any, status: dict[str, Any], now: datetime
+    ) -> bool:
+        if without_progress(status) != without_progress(former):
+            return True
+        told = self._told.get(key)
+        return status != former and (told is None or now - told >= _PROGRESS)
+
+    async def _act(self, seen: Observation, decision: Decision) -> Requeue:
+        key, operation = seen.job.key, decision.record.operation
+        for action in decision.actions:
+            try:
+                await self._executor.perform(action, seen, decision.record)
+            except (ForbiddenError, UnprocessableError) as error:
+                await self._refused(seen, decision, action, error)
+                return Requeue(seconds=_wait(decision))
+        if decision.actions or operation is None:
+            self._obstacles.clear(key)
+        if any(isinstance(action, StoreRevision) for action in decision.actions):
+            return Requeue(seconds=0.0)
+        if any(isinstance(action, Release) for action in decision.actions):
+            return await self._release(seen)
+        if _is_stopping(seen, decision):
+            return Requeue(seconds=_AT_ONCE)
+        await self._garbage.collect(seen, decision.record)
+        due = await self._upkeep.run(seen, decision.record)
+        return Requeue(seconds=min(_wait(decision), due if due is not None else _LONGEST))
+
+    async def _release(self, seen: Observation) -> Requeue:
+        """Savepoints that go with the job go before it: their data is removed with its image."""
+        spec, since = seen.intent.spec, seen.job.deleting
+        saved = spec.savepoints if spec is not None else None
+        if saved is None or saved.on_delete is not OnDelete.DELETE or since is None:
+            return Requeue(seconds=_LONGEST, released=True)
+        patience = _RETIREMENT + seen.world.wish.policy.delete_timeout
+        left = await self._upkeep.retire_all(seen)
+        if left and seen.world.now - since <= patience:
+            return Requeue(seconds=_RETIRING)
+        return Requeue(seconds=_LONGEST, released=True)
+
+    async def _refused(
+        self,
+        seen: Observation,
+        decision: Decision,
+        action: Action,
+        error: ForbiddenError | UnprocessableError,
+    ) -> None:
+        run = action.run if isinstance(action, StartDriver) else None
+        self._obstacles.note(seen.job.key, error, run=run, now=seen.world.now)
+        told = Event(reason="ObjectRefused", message=str(error), warning=True)
+        occasion = f"operation {decision.record.sequence} {run.attempt if run else ''}"
+        await self._events.tell(seen.job.body, told, occasion=occasion, now=seen.world.now)
+        logger.warning("%s: %s", seen.job.key, error)
+
+    def forget(self, key: Key) -> None:
+        """The job is gone."""
+        known = self._jobs.get(key, key.name)
+        if known is not None:
+            for forget in (*self._memories, self._garbage.forget):
+                forget(metadata(known)["uid"])
+        self._jobs.drop(key, key.name)
+        self._obstacles.clear(key)
+        self._told.pop(key, None)
+        self._passes.forget(key)
+
+
+def _decide(seen: Observation) -> Decision:
+    """Nothing is decided without a wish, or while an earlier job of this name has not ended."""
+    idle = seen.intent.wish is None or bool(seen.leftover)
+    if idle and seen.job.deleting is None:
+        return Decision(record=seen.job.record)
+    return decide(seen.world)
+
+
+def _only_stores(decision: Decision, job: Job) -> bool:
+    stores = all(isinstance(action, StoreRevision) for action in decision.actions)
+    return bool(decision.actions) and stores and decision.record == job.record
+
+
+def _is_stopping(seen: Observation, decision: Decision) -> bool:
+    """Whether the driver's agent is to be asked again at once: soon it will be gone."""
+    stop = seen.answer.stop if seen.answer is not None else None
+    running = stop is not None and stop.state is OperationState.RUNNING
+    return running or any(isinstance(action, RequestStop) for action in decision.actions)
+
+
+def _wait(decision: Decision) -> float:
+    if decision.wake is None:
+        return _LONGEST
+    return min(max(decision.wake.total_seconds(), 0.0), _LONGEST)
+
+
+def _is_calm(body: Object) -> bool:
+    """Whether nothing is being done to the job, as far as its status says."""
+    status = body.get("status") or {}
+    record = status.get("record") or {}
+    return (
+        bool(record)
+        and record.get("operation") is None
+        and metadata(body).get("deletionTimestamp") is None
+    )

@@ -1,0 +1,120 @@
+"""From what was seen and decided to the status that is written."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from sparkpoint.api.job import JobSpec
+from sparkpoint.controller.cluster import Object
+from sparkpoint.controller.objects import AGENT_PORT
+from sparkpoint.controller.observer import Observation
+from sparkpoint.controller.obstacles import Obstacle
+from sparkpoint.controller.savepointfacts import (
+    completed_at,
+    newest_completed,
+    savepoint_health,
+    status_of,
+)
+from sparkpoint.controller.schedules import late_since, periodic_times
+from sparkpoint.controller.statuses import Sight, job_status
+from sparkpoint.lifecycle import Decision
+from sparkpoint.lifecycle.conditions import Circumstances, conditions
+from sparkpoint.lifecycle.record import Record
+from sparkpoint.lifecycle.world import DriverExit
+
+__all__ = ["report"]
+
+_STALLED: Final = timedelta(minutes=10)
+_INTERVALS: Final = 5
+"""Trigger intervals without a commit after which a query stands still."""
+
+
+def report(seen: Observation, decision: Decision, obstacle: Obstacle | None) -> dict[str, Any]:
+    """The status of the job after this pass."""
+    job, world = seen.job, replace(seen.world, record=decision.record)
+    same = _same_run(job.record, decision.record)
+    newest = newest_completed(job.key, seen.savepoints)
+    driver = seen.driver if same else None
+    return job_status(
+        Sight(
+            key=job.key,
+            generation=job.generation,
+            record=decision.record,
+            former=job.status,
+            conditions=conditions(world, _around(seen, obstacle)),
+            now=world.now,
+            deleting=job.deleting is not None,
+            driver=driver,
+            exit=_exit(seen),
+            progress=seen.answer.progress if seen.answer is not None and same else None,
+            address=_address(driver),
+            executors=seen.executors,
+            partitions=_partitions(seen.intent.spec, newest),
+            spark_version=_spark_version(seen.intent.spec, newest),
+            savepoint=newest,
+        )
+    )
+
+
+def _same_run(before: Record, after: Record) -> bool:
+    if before.run is None or after.run is None:
+        return False
+    return (before.run.epoch, before.run.attempt) == (after.run.epoch, after.run.attempt)
+
+
+def _around(seen: Observation, obstacle: Obstacle | None) -> Circumstances:
+    spec, intent = seen.intent.spec, seen.intent
+    health = None
+    if spec is not None and spec.savepoints is not None:
+        health = savepoint_health(seen.job.key, seen.savepoints, due=_overdue(seen, spec))
+    return Circumstances(
+        invalid=intent.invalid,
+        script_missing=intent.script_missing,
+        obstacle=seen.leftover or (obstacle.message if obstacle is not None else ""),
+        stalled_after=_stalled_after(spec),
+        savepoints=health,
+    )
+
+
+def _stalled_after(spec: JobSpec | None) -> timedelta:
+    interval = spec.checkpoint.interval if spec is not None else None
+    if interval is None:
+        return _STALLED
+    return max(_STALLED, _INTERVALS * interval.timedelta)
+
+
+def _overdue(seen: Observation, spec: JobSpec) -> datetime | None:
+    schedule = spec.savepoints.schedule if spec.savepoints is not None else None
+    if schedule is None:
+        return None
+    name, complete = seen.job.key.name, [b for b in seen.savepoints if completed_at(b) is not None]
+    return late_since(
+        schedule,
+        seen.world.now,
+        running_since=seen.job.record.healthy_since,
+        last=max(periodic_times(name, complete), default=None),
+    )
+
+
+def _exit(seen: Observation) -> DriverExit | None:
+    run = seen.job.record.run
+    pod = seen.world.driver(run) if run is not None else None
+    return pod.exit if pod is not None else None
+
+
+def _address(driver: Object | None) -> str | None:
+    address = (driver or {}).get("status", {}).get("podIP")
+    return f"{address}:{AGENT_PORT}" if address else None
+
+
+def _partitions(spec: JobSpec | None, newest: Object | None) -> int | None:
+    """As the spec says, else as the newest savepoint has them."""
+    if spec is not None and spec.state.partitions is not None:
+        return spec.state.partitions
+    queries = status_of(newest).get("queries") or [] if newest is not None else []
+    return max((query.get("partitions") or 0 for query in queries), default=0) or None
+
+
+def _spark_version(spec: JobSpec | None, newest: Object | None) -> str | None:
+    said = spec.spark_version if spec is not None else None
+    return said or (status_of(newest).get("sparkVersion") if newest is not None else None)

@@ -1,0 +1,75 @@
+"""Specs that were accepted, kept as ControllerRevisions: what drivers are built from.
+
+They never change once they are stored, so that what was read once need not be read again.
+"""
+
+from dataclasses import dataclass
+
+from sparkpoint.api.job import JobSpec
+from sparkpoint.controller import objects
+from sparkpoint.controller.cluster import (
+    REVISIONS,
+    Cluster,
+    Object,
+    create_or_get,
+    find,
+    metadata,
+    owner_uid,
+)
+from sparkpoint.controller.errors import ConflictError
+from sparkpoint.controller.objects import Owner
+
+__all__ = ["RevisionStore", "Stored"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A revision."""
+
+    spec: JobSpec
+    script: str | None
+    """The script, if it came from a ConfigMap."""
+
+
+class RevisionStore:
+    """The revisions of all jobs."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._known: dict[str, dict[str, Stored]] = {}
+
+    async def find(self, owner: Owner, revision: str) -> Stored | None:
+        """What was stored under this name; None if nothing was."""
+        known = self._known.get(owner.uid, {}).get(revision)
+        if known is not None:
+            return known
+        name = objects.controller_revision_name(owner.name, revision)
+        body = await find(self._cluster, REVISIONS, owner.namespace, name)
+        # One of an earlier job of this name goes with that job.
+        if body is None or owner_uid(body) != owner.uid:
+            return None
+        return self._learn(owner, revision, body)
+
+    async def store(self, owner: Owner, revision: str, wanted: Stored, *, generation: int) -> None:
+        """Keep it, if it is not kept."""
+        body = await create_or_get(
+            self._cluster,
+            objects.controller_revision(
+                owner, revision, wanted.spec, generation, script=wanted.script
+            ),
+        )
+        if owner_uid(body) != owner.uid:
+            raise ConflictError(
+                f"ControllerRevision {metadata(body)['name']} belongs to an earlier job of this "
+                "name, which is being deleted"
+            )
+        self._learn(owner, revision, body)
+
+    def forget(self, uid: str) -> None:
+        """The job is gone."""
+        self._known.pop(uid, None)
+
+    def _learn(self, owner: Owner, revision: str, body: Object) -> Stored:
+        stored = Stored(objects.spec_of(body), objects.script_of(body))
+        self._known.setdefault(owner.uid, {})[revision] = stored
+        return stored

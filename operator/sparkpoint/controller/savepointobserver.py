@@ -1,0 +1,182 @@
+"""Looking at a savepoint: its job, the agent, the worker pods. Reads only."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sparkpoint.api.job import JobSpec
+from sparkpoint.controller.agents import Agent, Dial
+from sparkpoint.controller.cache import ObjectCache
+from sparkpoint.controller.cluster import JOBS, PODS, Cluster, Object, find, metadata
+from sparkpoint.controller.errors import RecordError
+from sparkpoint.controller.intents import Intents
+from sparkpoint.controller.jobs import Job, read_job
+from sparkpoint.controller.keys import ATTEMPT, EPOCH, JOB, ROLE, SAVEPOINT
+from sparkpoint.controller.nodes import lost_pods
+from sparkpoint.controller.observer import agent_url
+from sparkpoint.controller.savepointviews import SavepointView
+from sparkpoint.controller.tokens import Tokens
+from sparkpoint.controller.workerfacts import WorkerAnswer, worker_answer, worker_fact
+from sparkpoint.lifecycle.savepointworld import (
+    AgentSavepoint,
+    JobState,
+    SavepointState,
+    SavepointWorld,
+    Taker,
+)
+from sparkpoint.runtime.client import AgentClientError, AgentRefusedError
+from sparkpoint.runtime.model import SavepointOperation
+
+__all__ = ["SavepointObserver", "SavepointSight"]
+
+_NOT_FOUND = 404
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavepointSight:
+    """What was seen in one look."""
+
+    view: SavepointView
+    world: SavepointWorld
+    job: Job | None
+    spec: JobSpec | None
+    """The job's, if there is one that can be used."""
+    agent: Agent | None = None
+    operation: SavepointOperation | None = None
+    """What the agent says of it."""
+    answers: tuple[WorkerAnswer, ...] = ()
+    """What its workers said, the newest last."""
+
+
+class SavepointObserver:
+    """Looks at savepoints."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        intents: Intents,
+        tokens: Tokens,
+        dial: Dial,
+        jobs: ObjectCache,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._cluster, self._intents, self._tokens = cluster, intents, tokens
+        self._dial, self._jobs, self._clock = dial, jobs, clock
+
+    async def observe(self, view: SavepointView) -> SavepointSight:
+        """One look."""
+        job = await self._job(view)
+        spec = await self._intents.usable_spec(job) if job is not None else None
+        agent = await self._agent(view, job)
+        operation, said = await _ask(agent, view.key.name)
+        workers = await self._workers(view)
+        lost = await lost_pods(self._cluster, workers, self._clock())
+        answers = [answer for pod in workers if (answer := worker_answer(pod)) is not None]
+        run = job.record.run if job is not None else None
+        under_way = job.record.operation if job is not None else None
+        world = SavepointWorld(
+            name=view.key.name,
+            wish=view.wish(spec),
+            record=view.record,
+            now=self._clock(),
+            job=_state(job, spec, view),
+            epoch=run.epoch if run is not None else None,
+            operation=under_way.id if under_way is not None else None,
+            used=_is_used(view, job),
+            agent=said,
+            workers=tuple(
+                worker_fact(pod, lost_since=lost.get(metadata(pod)["uid"])) for pod in workers
+            ),
+            retry_helps=answers[-1].retry_helps if answers else True,
+        )
+        return SavepointSight(
+            view=view,
+            world=world,
+            job=job,
+            spec=spec,
+            agent=agent,
+            operation=operation,
+            answers=tuple(answers),
+        )
+
+    async def _job(self, view: SavepointView) -> Job | None:
+        key = view.job
+        body = self._jobs.get(key, key.name)
+        if body is None or not _is_idle(view):
+            body = await find(self._cluster, JOBS, key.namespace, key.name)
+        if body is None:
+            return None
+        try:
+            return read_job(body)
+        except RecordError:
+            # Told where the job is looked at; its savepoints wait.
+            return None
+
+    async def _agent(self, view: SavepointView, job: Job | None) -> Agent | None:
+        record, run = view.record, job.record.run if job is not None else None
+        wanted = record.taker is Taker.AGENT or record.state is SavepointState.PENDING
+        if job is None or run is None or not wanted or _is_idle(view):
+            return None
+        labels = {
+            JOB: job.key.name,
+            ROLE: "driver",
+            EPOCH: str(run.epoch),
+            ATTEMPT: str(run.attempt),
+        }
+        drivers = await self._cluster.list(PODS, job.key.namespace, labels=labels)
+        url = agent_url(drivers[0]) if drivers else None
+        token = await self._tokens.find(job.owner, run.epoch)
+        return self._dial(url, token) if url is not None and token is not None else None
+
+    async def _workers(self, view: SavepointView) -> Sequence[Object]:
+        if _is_idle(view):
+            return ()
+        labels = {JOB: view.job.name, SAVEPOINT: view.key.name}
+        found = await self._cluster.list(PODS, view.key.namespace, labels=labels)
+        return sorted(found, key=lambda pod: str(metadata(pod).get("creationTimestamp")))
+
+
+def _is_idle(view: SavepointView) -> bool:
+    """Whether nothing about it can change any more by itself."""
+    return view.deleting is None and view.record.state is SavepointState.FAILED
+
+
+def _state(job: Job | None, spec: JobSpec | None, view: SavepointView) -> JobState:
+    if job is None:
+        return JobState.MISSING
+    if spec is None or view.identity(spec) is None:
+        return JobState.UNUSABLE
+    record = job.record
+    if record.operation is not None or job.deleting is not None:
+        return JobState.BUSY
+    if record.run is None or not record.run.opened:
+        return JobState.UNBORN
+    return JobState.STANDING if record.suspended or record.finished else JobState.RUNNING
+
+
+def _is_used(view: SavepointView, job: Job | None) -> bool:
+    """Whether the job may go back to it, or begins from it; one that is being removed does not."""
+    if job is None or job.record.removed:
+        return False
+    return view.key.name in job.record.references()
+
+
+async def _ask(
+    agent: Agent | None, name: str
+) -> tuple[SavepointOperation | None, AgentSavepoint | None]:
+    if agent is None:
+        return None, None
+    try:
+        found = await agent.get_savepoint(name)
+    except AgentRefusedError as error:
+        known = error.status == _NOT_FOUND
+        return None, AgentSavepoint(state="Unknown") if known else None
+    except AgentClientError:
+        return None, None
+    error_info = found.error
+    return found, AgentSavepoint(
+        state=found.state.value,
+        message=error_info.message if error_info is not None else "",
+        retry_helps=error_info.retry_helps if error_info is not None else True,
+    )

@@ -1,0 +1,206 @@
+"""One pass over one SparkSavepoint: look, decide, tell, write down, do."""
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final, assert_never
+
+from sparkpoint.api.scalars import Verification
+from sparkpoint.controller import objects
+from sparkpoint.controller.cache import ObjectCache
+from sparkpoint.controller.cluster import (
+    PODS,
+    SAVEPOINTS,
+    Cluster,
+    Object,
+    create_or_get,
+    find,
+    metadata,
+)
+from sparkpoint.controller.errors import NotFoundError
+from sparkpoint.controller.events import Events
+from sparkpoint.controller.keys import SAVEPOINT, Key
+from sparkpoint.controller.metrics import Metrics
+from sparkpoint.controller.passes import Passes, Requeue
+from sparkpoint.controller.savepointobserver import SavepointObserver, SavepointSight
+from sparkpoint.controller.savepointstatuses import savepoint_status
+from sparkpoint.controller.savepointviews import Identity, SavepointView, read_savepoint
+from sparkpoint.controller.workertasks import capture_arguments, repository_arguments
+from sparkpoint.lifecycle.actions import Capture
+from sparkpoint.lifecycle.savepoints import SavepointDecision, decide_savepoint
+from sparkpoint.lifecycle.savepointworld import (
+    AskAgent,
+    SavepointAction,
+    SavepointState,
+    SavepointTask,
+    StartTask,
+)
+from sparkpoint.runtime.client import AgentClientError
+from sparkpoint.runtime.model import SavepointRequest
+
+__all__ = ["SavepointReconciler"]
+
+logger = logging.getLogger(__name__)
+
+_SOON: Final = 1.0
+_LONGEST: Final = 60.0
+_AT_REST: Final = 3600.0
+"""Seconds between two looks at a savepoint that nothing is to be done to."""
+_UNFINISHED: Final = (SavepointState.PENDING, SavepointState.IN_PROGRESS)
+
+
+class SavepointReconciler:
+    """Takes savepoints, checks them, and removes their data."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        passes: Passes,
+        observer: SavepointObserver,
+        events: Events,
+        metrics: Metrics,
+        cache: ObjectCache,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._cluster, self._passes, self._observer = cluster, passes, observer
+        self._events, self._metrics, self._cache = events, metrics, cache
+        self._clock = clock
+
+    async def run_once(self, key: Key) -> Requeue:
+        """A pass; it never raises."""
+        return await self._passes.run(key, self._pass)
+
+    async def _pass(self, key: Key) -> Requeue:
+        body = await find(self._cluster, SAVEPOINTS, key.namespace, key.name)
+        if body is None:
+            self.forget(key)
+            return Requeue(seconds=_AT_REST, released=True)
+        view = read_savepoint(body)
+        if not view.guarded:
+            return Requeue(seconds=_SOON)
+        sight = await self._observer.observe(view)
+        decision = _decide(sight)
+        for event in decision.events:
+            occasion = f"{decision.record.state.value} {decision.record.tries}"
+            await self._events.tell(body, event, occasion=occasion, now=sight.world.now)
+            logger.info("Savepoint %s: %s: %s", key, event.reason, event.message)
+        await self._write(sight, decision)
+        for action in decision.actions:
+            await self._perform(action, sight)
+        if decision.record.state not in _UNFINISHED and decision.wake is None:
+            await self._tidy(sight)
+        return _requeue(view, decision)
+
+    async def _write(self, sight: SavepointSight, decision: SavepointDecision) -> None:
+        view = sight.view
+        self._metrics.seen("savepoint", view.key, decision.record.state.value)
+        if sight.world.wish.operation is not None and decision.record.state in _UNFINISHED:
+            # The operation itself writes how far it is.
+            return
+        status = savepoint_status(sight, decision.record)
+        if status != view.status:
+            written = await self._cluster.replace_status({**view.body, "status": status})
+            self._cache.put(view.job, written)
+
+    async def _perform(self, action: SavepointAction, sight: SavepointSight) -> None:
+        match action:
+            case AskAgent():
+                await self._ask_agent(sight)
+            case StartTask():
+                await self._start(action, sight)
+            case _:
+                assert_never(action)
+
+    async def _ask_agent(self, sight: SavepointSight) -> None:
+        spec, job, wanted = sight.view.spec, sight.job, sight.view.identity(sight.spec)
+        run = job.record.run if job is not None else None
+        if spec is None or run is None or wanted is None or sight.agent is None:
+            return
+        request = SavepointRequest(
+            repository=wanted.repository.uri,
+            endpoint_url=wanted.repository.endpoint_url,
+            tags=spec.tags,
+            revision=run.revision.name,
+            trigger=spec.trigger.value,
+        )
+        try:
+            await sight.agent.savepoint(sight.view.key.name, request)
+        except AgentClientError as error:
+            # The next look tells how far it is.
+            logger.info("Savepoint %s: %s", sight.view.key, error)
+
+    async def _start(self, action: StartTask, sight: SavepointSight) -> None:
+        job, spec = sight.job, sight.spec
+        if job is None or spec is None:
+            raise NotFoundError(f"no job to make worker {action.name} from")
+        line = self._arguments(action, sight)
+        deep = sight.view.verification(spec) is Verification.DEEP
+        wanted: tuple[Object, ...] = (
+            objects.worker_pod(job.owner, spec, name=action.name, arguments=line),
+        )
+        if action.task is SavepointTask.VERIFY and deep:
+            wanted = objects.spark_worker_objects(job.owner, spec, name=action.name, arguments=line)
+        for body in wanted:
+            body["metadata"]["labels"][SAVEPOINT] = sight.view.key.name
+            await create_or_get(self._cluster, body)
+
+    def _arguments(self, action: StartTask, sight: SavepointSight) -> list[str]:
+        view, spec, job = sight.view, sight.spec, sight.job
+        wanted = view.identity(spec)
+        run = job.record.run if job is not None else None
+        if wanted is None or spec is None or view.spec is None or job is None:
+            raise NotFoundError(f"nothing says where savepoint {view.key} is")
+        match action.task:
+            case SavepointTask.CAPTURE:
+                if run is None:
+                    raise NotFoundError(f"job {job.key} has never run")
+                task = Capture(run=run, savepoint=view.key.name, revision=run.revision)
+                trigger, where = view.spec.trigger.value, wanted.repository
+                tags = [part for tag in view.spec.tags for part in ("--tag", tag)]
+                line = capture_arguments(job.owner, spec, task, repository=where, trigger=trigger)
+                return [*line, *tags]
+            case SavepointTask.VERIFY:
+                deep = view.verification(spec) is Verification.DEEP
+                return ["verify", *_named(wanted), *(["--deep"] if deep else [])]
+            case SavepointTask.DISPOSE:
+                return ["dispose", *_named(wanted), "--collect"]
+            case SavepointTask.INSPECT:
+                return ["inspect", *_named(wanted)]
+
+    async def _tidy(self, sight: SavepointSight) -> None:
+        """Workers that have said what they had to say."""
+        for worker in sight.world.workers:
+            pod = await find(self._cluster, PODS, sight.view.key.namespace, worker.name)
+            if pod is not None:
+                about = metadata(pod)
+                await self._cluster.delete(
+                    PODS, about["namespace"], about["name"], uid=about["uid"]
+                )
+
+    def forget(self, key: Key) -> None:
+        """The savepoint is gone."""
+        self._passes.forget(key)
+
+
+def _decide(sight: SavepointSight) -> SavepointDecision:
+    """A resource that cannot be used is only ever let go."""
+    if sight.view.errors and sight.view.deleting is None:
+        return SavepointDecision(record=sight.world.record)
+    return decide_savepoint(sight.world)
+
+
+def _requeue(view: SavepointView, decision: SavepointDecision) -> Requeue:
+    if decision.wake is None:
+        return Requeue(seconds=_AT_REST, released=decision.released)
+    seconds = min(max(decision.wake.total_seconds(), 0.0), _LONGEST)
+    return Requeue(seconds=seconds, released=decision.released)
+
+
+def _named(wanted: Identity) -> list[str]:
+    line: list[str] = ["--job", f"{wanted.namespace}/{wanted.job}"]
+    if wanted.name is not None:
+        line += ["--name", wanted.name]
+    if wanted.id is not None:
+        line += ["--id", wanted.id]
+    return [*line, *repository_arguments(wanted.repository)]

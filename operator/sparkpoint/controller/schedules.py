@@ -1,0 +1,78 @@
+"""Savepoints by the clock: which one is due, and what it is called, the same whoever looks."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from sparkpoint.api.common import API_VERSION
+from sparkpoint.api.cron import Cron
+from sparkpoint.api.job import JobSpec
+from sparkpoint.api.scalars import OnDelete, Trigger
+from sparkpoint.controller.cluster import Object, metadata
+from sparkpoint.controller.keys import JOB
+from sparkpoint.controller.objects import Owner
+
+__all__ = ["late_since", "newest_due", "periodic_name", "periodic_savepoint", "periodic_times"]
+
+_STAMP: Final = "%Y%m%d%H%M"
+_WINDOWS: Final = (timedelta(hours=1), timedelta(days=1), timedelta(days=32), timedelta(days=3000))
+_PATIENCE: Final = timedelta(minutes=15)
+"""For a savepoint of the schedule to be complete."""
+
+
+def newest_due(schedule: Cron, now: datetime) -> datetime | None:
+    """The last time of the schedule that is not in the future; earlier ones are given up."""
+    for window in _WINDOWS:
+        found = schedule.after(now - window)
+        if found is None or found > now:
+            continue
+        while (later := schedule.after(found)) is not None and later <= now:
+            found = later
+        return found
+    return None
+
+
+def periodic_name(job: str, moment: datetime) -> str:
+    """The SparkSavepoint of a time of the schedule."""
+    return f"{job}-periodic-{moment.astimezone(UTC):{_STAMP}}"
+
+
+def periodic_times(job: str, savepoints: Iterable[Object]) -> list[datetime]:
+    """The times of the schedule that there are savepoints of, oldest first."""
+    prefix = f"{job}-periodic-"
+    stamps = [
+        name.removeprefix(prefix)
+        for body in savepoints
+        if (name := str(metadata(body)["name"])).startswith(prefix)
+    ]
+    whole = [stamp for stamp in stamps if stamp.isdecimal() and len(stamp) == len("202611161200")]
+    return sorted(datetime.strptime(stamp, _STAMP).replace(tzinfo=UTC) for stamp in whole)
+
+
+def periodic_savepoint(owner: Owner, spec: JobSpec, moment: datetime) -> Object:
+    """What is created when it is due."""
+    on_delete = spec.savepoints.on_delete if spec.savepoints is not None else OnDelete.RETAIN
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "SparkSavepoint",
+        "metadata": {
+            "name": periodic_name(owner.name, moment),
+            "namespace": owner.namespace,
+            "labels": {"app.kubernetes.io/managed-by": "sparkpoint", JOB: owner.name},
+        },
+        "spec": {
+            "jobRef": {"name": owner.name},
+            "trigger": Trigger.PERIODIC.value,
+            "onDelete": on_delete.value,
+        },
+    }
+
+
+def late_since(
+    schedule: Cron, now: datetime, *, running_since: datetime | None, last: datetime | None
+) -> datetime | None:
+    """The time that the schedule wanted a savepoint which is not there; None if all is well."""
+    due = newest_due(schedule, now - _PATIENCE)
+    if due is None or running_since is None or due < running_since:
+        return None
+    return due if last is None or last < due else None

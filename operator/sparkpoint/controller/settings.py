@@ -1,0 +1,40 @@
+"""How kopf is set up: each value that differs from its default, and why."""
+
+import logging
+from typing import Final
+
+import kopf
+
+from sparkpoint.controller.keys import FINALIZER, JOB
+
+__all__ = ["configure"]
+
+_PREFIX: Final = "kopf.sparkpoint.dev"
+
+
+def configure(settings: kopf.OperatorSettings) -> kopf.OperatorSettings:
+    """The settings of this operator; the same object."""
+    # One operator at a time: peering does not fence, and pauses both of two equals.
+    settings.peering.standalone = True
+    # Needs no rights on namespaces and CRDs; the CRDs must be there before we start.
+    settings.scanning.disabled = True
+    # Names of our own: two operators on kopf with the usual ones undo each other's work.
+    settings.persistence.finalizer = FINALIZER
+    settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(
+        prefix=_PREFIX, v1=False
+    )
+    settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(
+        prefix=_PREFIX, v1=False
+    )
+    # Events are told by us, once each.
+    settings.posting.loggers = False
+    settings.posting.level = logging.INFO
+    settings.networking.request_timeout = 30
+    settings.networking.connect_timeout = 10
+    # Server-side: the other pods of the cluster are none of our business.
+    settings.watching.label_selectors["v1", "pods"] = JOB
+    settings.watching.chunk_size = 500
+    settings.execution.default_backoff = 15
+    settings.execution.max_workers = 4
+    settings.background.cancellation_polling = 10
+    return settings

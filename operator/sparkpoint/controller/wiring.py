@@ -1,0 +1,114 @@
+"""The parts of the operator, put together. Without kopf, so that tests can run all of it."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sparkpoint.controller.agents import Dial
+from sparkpoint.controller.cache import ObjectCache
+from sparkpoint.controller.cluster import Cluster
+from sparkpoint.controller.events import Events
+from sparkpoint.controller.executor import Executor
+from sparkpoint.controller.garbage import Garbage
+from sparkpoint.controller.intents import Intents
+from sparkpoint.controller.keys import Key
+from sparkpoint.controller.metrics import Metrics
+from sparkpoint.controller.observer import Observer
+from sparkpoint.controller.operationsavepoints import OperationSavepoints
+from sparkpoint.controller.passes import Passes
+from sparkpoint.controller.reconciler import JobReconciler
+from sparkpoint.controller.revisionstore import RevisionStore
+from sparkpoint.controller.savepointobserver import SavepointObserver
+from sparkpoint.controller.savepoints import SavepointReconciler
+from sparkpoint.controller.tokens import Tokens, random_token
+from sparkpoint.controller.upkeep import Upkeep
+from sparkpoint.controller.wakeups import Wakeups
+
+__all__ = ["Operator", "put_together", "utc_now"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """Everything that handlers need."""
+
+    jobs: JobReconciler
+    savepoints: SavepointReconciler
+    job_cache: ObjectCache
+    pod_cache: ObjectCache
+    savepoint_cache: ObjectCache
+    job_wakeups: Wakeups[Key]
+    savepoint_wakeups: Wakeups[Key]
+    metrics: Metrics
+    last_pass: Callable[[], float | None]
+    """When a pass ended last, by the monotonic clock."""
+
+
+def utc_now() -> datetime:
+    """The clock."""
+    return datetime.now(UTC)
+
+
+def put_together(
+    cluster: Cluster,
+    dial: Dial,
+    *,
+    concurrency: int = 50,
+    clock: Callable[[], datetime] = utc_now,
+    make_token: Callable[[], str] = random_token,
+    may_act: Callable[[], bool] = lambda: True,
+) -> Operator:
+    """An operator; `concurrency` is how many passes may run at once, `may_act` whether any may."""
+    metrics, gate = Metrics(), asyncio.Semaphore(concurrency)
+    job_cache, pod_cache, savepoint_cache = ObjectCache(), ObjectCache(), ObjectCache()
+    store, tokens = RevisionStore(cluster), Tokens(cluster, make_token)
+    events = Events(cluster)
+    intents = Intents(cluster, store)
+    savepoints = OperationSavepoints(cluster, savepoint_cache, clock=clock)
+    observer = Observer(
+        cluster,
+        intents=intents,
+        revisions=store,
+        tokens=tokens,
+        dial=dial,
+        pods=pod_cache,
+        savepoints=savepoint_cache,
+        clock=clock,
+    )
+    passes = Passes("job", gate, metrics, may_act=may_act)
+    jobs = JobReconciler(
+        cluster,
+        passes=passes,
+        observer=observer,
+        executor=Executor(cluster, store=store, tokens=tokens, dial=dial, savepoints=savepoints),
+        savepoints=savepoints,
+        events=events,
+        garbage=Garbage(cluster),
+        upkeep=Upkeep(cluster, jobs=job_cache, savepoints=savepoint_cache),
+        metrics=metrics,
+        jobs=job_cache,
+        memories=(store.forget, tokens.forget, intents.forget),
+        clock=clock,
+    )
+    savepoint_reconciler = SavepointReconciler(
+        cluster,
+        passes=Passes("savepoint", gate, metrics, may_act=may_act),
+        observer=SavepointObserver(
+            cluster, intents=intents, tokens=tokens, dial=dial, jobs=job_cache, clock=clock
+        ),
+        events=events,
+        metrics=metrics,
+        cache=savepoint_cache,
+        clock=clock,
+    )
+    return Operator(
+        jobs=jobs,
+        savepoints=savepoint_reconciler,
+        job_cache=job_cache,
+        pod_cache=pod_cache,
+        savepoint_cache=savepoint_cache,
+        job_wakeups=Wakeups(),
+        savepoint_wakeups=Wakeups(),
+        metrics=metrics,
+        last_pass=lambda: passes.last,
+    )

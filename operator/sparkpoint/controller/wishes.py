@@ -1,0 +1,93 @@
+"""From a job's spec to what is wished of its life.
+
+A spec that cannot be used wishes for nothing new: what was written down before goes on, so that a
+typing mistake never keeps a job from being healed.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sparkpoint.api.errors import FieldError
+from sparkpoint.api.job import JobSpec
+from sparkpoint.api.policies import RestoreFrom
+from sparkpoint.api.validation import validate
+from sparkpoint.controller.restores import Restorable
+from sparkpoint.lifecycle.phases import Kind
+from sparkpoint.lifecycle.record import Record, SinkPolicy
+from sparkpoint.lifecycle.world import Policy, RestoreWish, Wish
+
+__all__ = ["Acceptance", "accept", "kept_wish", "restore_key", "restore_wish"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """A spec that can be used, or everything that is wrong with it."""
+
+    spec: JobSpec | None
+    errors: tuple[FieldError, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """All mistakes, one per line."""
+        return "\n".join(str(error) for error in self.errors)
+
+
+def accept(spec: Mapping[str, Any], *, former: JobSpec | None = None) -> Acceptance:
+    """Judge a spec; with the former one also the change."""
+    old = former.model_dump(mode="json", by_alias=True, exclude_none=True) if former else None
+    errors: Sequence[FieldError] = validate(spec, old=old)
+    if errors:
+        return Acceptance(spec=None, errors=tuple(errors))
+    return Acceptance(spec=JobSpec.model_validate(spec))
+
+
+def restore_key(wanted: RestoreFrom) -> str:
+    """The same wish has the same key; a nonce makes it another one."""
+    text = json.dumps(wanted.model_dump(mode="json", exclude_none=True), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def restore_wish(wanted: RestoreFrom, found: Restorable) -> RestoreWish:
+    """To go to that savepoint."""
+    sink: SinkPolicy = wanted.sink.value
+    return RestoreWish(
+        key=restore_key(wanted),
+        savepoint=found.savepoint,
+        sink=sink,
+        ready=not found.problem,
+        problem=found.problem,
+    )
+
+
+def kept_wish(
+    record: Record, *, policy: Policy, generation: int, deleting: datetime | None
+) -> Wish | None:
+    """What was written down goes on and nothing else begins; None if nothing was ever begun."""
+    operation, run = record.operation, record.run
+    target = operation.target if operation is not None else None
+    going = target if target is not None else run
+    if going is None:
+        return None
+    suspending = operation is not None and operation.kind is Kind.SUSPEND
+    return Wish(
+        generation=operation.generation if operation is not None else generation,
+        revision=going.revision,
+        suspend=record.suspended or suspending,
+        restore=_kept_restore(record),
+        deleting=deleting,
+        policy=policy,
+    )
+
+
+def _kept_restore(record: Record) -> RestoreWish | None:
+    """The one that is being carried out."""
+    operation = record.operation
+    target = operation.target if operation is not None else None
+    if operation is None or operation.restore is None or target is None:
+        return None
+    origin = target.origin
+    return RestoreWish(key=operation.restore, savepoint=origin.savepoint or "", sink=origin.sink)

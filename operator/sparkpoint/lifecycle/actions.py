@@ -1,0 +1,122 @@
+"""What can be done to the world: a closed union, each repeatable under its own name."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sparkpoint.lifecycle.record import Revision, Run
+
+__all__ = [
+    "Action",
+    "Capture",
+    "DeletePod",
+    "Event",
+    "OpenGate",
+    "Rehearse",
+    "Release",
+    "RemoveData",
+    "RequestStop",
+    "StartDriver",
+    "StartWorker",
+    "StoreRevision",
+    "Task",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreRevision:
+    """Keep what the present generation asks for, under the revision's name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartDriver:
+    """Create the driver pod of this run and what it needs, each if it is not there."""
+
+    run: Run
+    expect: Literal["empty", "restored", "any"]
+    """What the driver must find in its epoch directory after restoring."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenGate:
+    """Let the queries of this run start."""
+
+    run: Run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestStop:
+    """Ask the driver of this run to stop at a boundary, and to capture there under this name."""
+
+    run: Run
+    operation: str
+    savepoint: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletePod:
+    """Delete exactly this pod; the kubelet gives it its grace period."""
+
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capture:
+    """Make a savepoint of an epoch directory that no driver of ours writes to."""
+
+    run: Run
+    savepoint: str
+    revision: Revision
+    """Whose image the worker pod gets: that of the run may be the very thing that is wrong."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearse:
+    """Try a revision's code on a copy of a savepoint."""
+
+    run: Run
+    savepoint: str
+
+    @property
+    def revision(self) -> Revision:
+        """Whose image the worker pod gets."""
+        return self.run.revision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveData:
+    """Remove what the job's policy does not retain: its epoch directories."""
+
+    run: Run
+    revision: Revision
+    """Whose image the worker pod gets."""
+
+
+Task = Capture | Rehearse | RemoveData
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartWorker:
+    """Create the worker pod of this name, if it is not there."""
+
+    name: str
+    task: Task
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Let Kubernetes remove the job."""
+
+
+Action = StoreRevision | StartDriver | OpenGate | RequestStop | DeletePod | StartWorker | Release
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something a person should read; told once per operation and reason."""
+
+    reason: str
+    message: str
+    warning: bool = False

@@ -1,0 +1,79 @@
+"""What a wish means for a job that runs, or stands: nothing, or the kind of operation it needs."""
+
+from dataclasses import dataclass
+
+from sparkpoint.lifecycle.phases import Kind
+from sparkpoint.lifecycle.record import Held
+from sparkpoint.lifecycle.world import Wish, World
+
+__all__ = ["Change", "change", "is_of_wish"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """An operation that is wanted, or why it cannot be had."""
+
+    kind: Kind
+    refusal: str = ""
+
+
+def change(world: World) -> Change | None:
+    """What separates the wish from what is written down; None: nothing."""
+    wish, record = world.wish, world.record
+    run = record.run
+    if run is None:
+        return None if wish.suspend else Change(kind=Kind.START, refusal=_not_ready(world))
+    if wish.suspend:
+        return None if record.suspended else Change(kind=Kind.SUSPEND)
+    resumed = Change(kind=Kind.RESUME) if record.suspended else None
+    # What is held is not done, but what stands still for it runs again.
+    return _of_restore(world) or _of_revision(world) or resumed
+
+
+def _of_restore(world: World) -> Change | None:
+    restore = world.wish.restore
+    if restore is None or restore.key == world.record.restored:
+        return None
+    return _unless_held(world, Change(kind=Kind.RESTORE, refusal=_not_ready(world)))
+
+
+def _of_revision(world: World) -> Change | None:
+    wish, run = world.wish, world.record.run
+    if run is None or run.revision.name == wish.revision.name:
+        return None
+    new, old = wish.revision, run.revision
+    if new.state != old.state and wish.policy.mode != "Stateless":
+        sentence = (
+            "spec.state cannot change while there is state: the number of partitions and the "
+            "provider are fixed in the checkpoint. Set them back, or give up the state with "
+            "spec.upgrade.mode: Stateless."
+        )
+        return Change(kind=Kind.UPGRADE, refusal=sentence)
+    if new.code != old.code or new.state != old.state:
+        return _unless_held(world, Change(kind=Kind.UPGRADE))
+    return _unless_held(world, Change(kind=Kind.RESCALE if new.size != old.size else Kind.RESTART))
+
+
+def _not_ready(world: World) -> str:
+    restore = world.wish.restore
+    if restore is None or restore.ready:
+        return ""
+    return restore.problem or f"Savepoint {restore.savepoint} is not complete yet."
+
+
+def _unless_held(world: World, wanted: Change) -> Change | None:
+    return None if _is_held(world) else wanted
+
+
+def _is_held(world: World) -> bool:
+    """Whether this very wish was tried, and is not to be tried (yet) again."""
+    held = world.record.held
+    if held is None or not is_of_wish(held, world.wish):
+        return False
+    return held.until is None or world.now < held.until
+
+
+def is_of_wish(held: Held, wish: Wish) -> bool:
+    """Whether what is held is what is wished for now."""
+    restore = wish.restore.key if wish.restore is not None else None
+    return (held.revision, held.restore) == (wish.revision.name, restore)

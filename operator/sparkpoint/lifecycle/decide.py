@@ -1,0 +1,126 @@
+"""decide(world): from what is wished, written down and seen to what to write down and then do."""
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from sparkpoint.lifecycle.actions import Action, DeletePod, Event
+from sparkpoint.lifecycle.changes import change
+from sparkpoint.lifecycle.phases import OPEN_TO_CHANGE, Kind, Phase
+from sparkpoint.lifecycle.record import Record, Result
+from sparkpoint.lifecycle.steady import steady
+from sparkpoint.lifecycle.step import Step, finish
+from sparkpoint.lifecycle.steps.capture import capture
+from sparkpoint.lifecycle.steps.clean import clean, hurried, overdue, released
+from sparkpoint.lifecycle.steps.launch import launch
+from sparkpoint.lifecycle.steps.observe import observe
+from sparkpoint.lifecycle.steps.prepare import prepare
+from sparkpoint.lifecycle.steps.stop import stop
+from sparkpoint.lifecycle.targets import captures, target
+from sparkpoint.lifecycle.world import PodFact, World
+
+__all__ = ["Decision", "decide"]
+
+_MOST_STEPS = 50
+"""Phases that are over at once follow one another; more than this is a mistake of ours."""
+
+_PHASES = {
+    Phase.PREPARE: prepare,
+    Phase.STOP: stop,
+    Phase.CAPTURE: capture,
+    Phase.LAUNCH: launch,
+    Phase.OBSERVE: observe,
+    Phase.CLEAN: clean,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Write `record` down, then do `actions`, then look again after `wake` or when woken."""
+
+    record: Record
+    actions: tuple[Action, ...] = ()
+    events: tuple[Event, ...] = ()
+    wake: timedelta | None = None
+
+
+def decide(world: World) -> Decision:
+    """The next thing to do. Deciding again on the same world adds nothing."""
+    events: tuple[Event, ...] = ()
+    for _ in range(_MOST_STEPS):
+        step = _step(world)
+        events += step.events
+        if not step.again:
+            return _decision(replace(world, record=step.record), step, events)
+        world = replace(world, record=step.record)
+    raise RuntimeError(f"no end in {_MOST_STEPS} steps: {world.record.operation}")
+
+
+def _decision(world: World, step: Step, events: tuple[Event, ...]) -> Decision:
+    deletions = (DeletePod(name=pod.name, uid=pod.uid) for pod in _strays(world))
+    strays = tuple(each for each in deletions if each not in step.actions)
+    return Decision(
+        record=step.record, actions=strays + step.actions, events=events, wake=step.wake
+    )
+
+
+def _strays(world: World) -> tuple[PodFact, ...]:
+    """Pods of runs that are over, such as those on a node that was lost and has come back."""
+    record = world.record
+    run = record.run
+    if run is None:
+        return ()
+    everything = _stands(record)
+    return tuple(
+        pod
+        for pod in world.pods
+        if not (pod.over or pod.deleting)
+        and (everything or (pod.epoch, pod.attempt) < (run.epoch, run.attempt))
+    )
+
+
+def _stands(record: Record) -> bool:
+    """Whether nothing of the job may run, or what does is left behind."""
+    operation = record.operation
+    if operation is None:
+        return record.suspended or record.finished
+    return operation.fenced and operation.phase in (Phase.CAPTURE, Phase.CLEAN)
+
+
+def _step(world: World) -> Step:
+    if world.record.removed:
+        return released(world)
+    operation = world.record.operation
+    if operation is None:
+        return steady(world)
+    if operation.kind is Kind.DELETE:
+        late = overdue(world)
+        return late if late is not None else hurried(world, _PHASES[operation.phase](world))
+    if world.wish.deleting is not None or _is_overtaken(world):
+        return finish(world, Result.SUPERSEDED, "A newer wish takes its place.")
+    return _PHASES[operation.phase](world)
+
+
+def _is_overtaken(world: World) -> bool:
+    operation = world.operation
+    if operation.phase not in OPEN_TO_CHANGE:
+        return False
+    if operation.phase is Phase.PREPARE:
+        return _is_outdated(world)
+    # A wish that waited already when this began goes on waiting: what recovers the job is not
+    # interrupted by what it was recovered from.
+    if world.wish.generation <= operation.generation:
+        return False
+    wanted = change(world)
+    return wanted is not None and not wanted.refusal
+
+
+def _is_outdated(world: World) -> bool:
+    """Nothing was touched yet: any other wish is a reason to begin anew."""
+    operation, wanted, restore = world.operation, change(world), world.wish.restore
+    if wanted is None or wanted.refusal or wanted.kind is not operation.kind:
+        return True
+    if wanted.kind is Kind.RESTORE and (restore is None or restore.key != operation.restore):
+        return True
+    planned = target(world, wanted.kind, operation.savepoint)
+    captured = operation.savepoint is not None
+    return planned != operation.target or captured is not captures(world, wanted.kind)

@@ -1,0 +1,228 @@
+"""What is written down about a job: the write-ahead log in its status.
+
+Everything an effect is named after is in here before the effect happens.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import Enum
+from typing import Literal
+
+from sparkpoint.lifecycle.phases import Kind, Phase
+
+__all__ = [
+    "Begin",
+    "Held",
+    "Operation",
+    "Origin",
+    "Outcome",
+    "Record",
+    "Result",
+    "Revision",
+    "Run",
+    "SinkPolicy",
+    "Stable",
+]
+
+SinkPolicy = Literal["Resume", "Rewind", "Fork"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """What a driver is built from."""
+
+    name: str
+    """Digest of all of it; also the name under which it is kept."""
+    code: str
+    """Digest of all but the executors: equal codes differ in size only."""
+    size: str = ""
+    """Digest of the executors."""
+    state: str = ""
+    """Digest of what is fixed in a checkpoint: partitions and provider."""
+
+
+class Begin(Enum):
+    """What a run finds in its epoch directory."""
+
+    EMPTY = "Empty"
+    """Nothing: the job's first start, or one that the user wished to be without state."""
+    SAVEPOINT = "Savepoint"
+    CONTINUE = "Continue"
+    """What the attempt before it left there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What a run begins from."""
+
+    begin: Begin
+    savepoint: str | None = None
+    sink: SinkPolicy = "Resume"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One attempt: a driver pod, which writes into the directory of its epoch."""
+
+    epoch: int
+    attempt: int
+    revision: Revision
+    origin: Origin
+    source: Origin
+    """What the epoch began from: the origin of its first attempt."""
+    opened: bool = False
+    """The gate of this epoch may have been opened: until then nothing was written into it."""
+    left: str | None = None
+    """Captured of the run before one that begins empty: if the user thinks better of it before the
+    gate is opened, nothing is lost."""
+
+    def let_in(self) -> "Run":
+        """With its gate open: from here on it is what the job's state is."""
+        return replace(self, opened=True, left=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """What is under way."""
+
+    id: str
+    kind: Kind
+    phase: Phase
+    generation: int
+    started: datetime
+    phase_started: datetime
+    target: Run | None = None
+    """The run it ends with; None if it ends with none."""
+    savepoint: str | None = None
+    """Name under which the state is captured once the job stands; None: it need not be."""
+    captured: bool = False
+    """The savepoint is in the repository."""
+    fenced: bool = False
+    """A pod on a lost node may live on: its directory is left to it."""
+    tries: int = 0
+    """Worker pods of the present phase that failed: the next one has another name."""
+    launches: int = 1
+    """Drivers that were started, or will be."""
+    base: tuple[tuple[str, int], ...] = ()
+    """Last batch per query before the target ran: commits are counted from there."""
+    stopped: datetime | None = None
+    """Last commit before the stop: downtime is counted from there."""
+    resumed: datetime | None = None
+    """First commit that was seen after it."""
+    restore: str | None = None
+    """Key of the wish to restore that this carries out; only Start and Restore do."""
+    message: str = ""
+
+
+class Result(Enum):
+    """How an operation ended."""
+
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    ROLLED_BACK = "RolledBack"
+    SUPERSEDED = "Superseded"
+    """A newer wish took its place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The operation that ended last."""
+
+    id: str
+    kind: Kind
+    result: Result
+    generation: int
+    started: datetime
+    finished: datetime
+    downtime: float | None = None
+    """Seconds from the last commit before to the first one after."""
+    savepoint: str | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stable:
+    """The last revision that proved itself, and where its state is."""
+
+    revision: Revision
+    savepoint: str | None = None
+    """Its state, captured when its directory was left for something that has to prove itself; None:
+    its state is what the present directory holds."""
+    restored: str | None = None
+    """Key of the wish to restore that its state goes back to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A wish that was tried or refused, and is not tried again before `until`, or at all."""
+
+    revision: str
+    restore: str | None = None
+    reason: str
+    message: str
+    until: datetime | None = None
+    failures: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """All that is known about a job beyond what can be seen."""
+
+    run: Run | None = None
+    operation: Operation | None = None
+    last: Outcome | None = None
+    stable: Stable | None = None
+    held: Held | None = None
+    sequence: int = 0
+    """Operations so far: numbers their names."""
+    restored: str | None = None
+    """Key of the wish to restore that was carried out last."""
+    suspended: bool = False
+    finished: bool = False
+    """The script ended by itself and is not run again."""
+    failures: int = 0
+    """Drivers that ended badly in a row; forgotten after a time of health."""
+    due: datetime | None = None
+    """No driver starts before it."""
+    healthy_since: datetime | None = None
+    silent_since: datetime | None = None
+    """The driver's pod runs, its agent does not answer."""
+    progressed: bool = False
+    """A commit of the present epoch was seen: its directory is not empty any more."""
+    removed: bool = False
+    """A job that is being deleted needs nothing more."""
+
+    def references(self) -> frozenset[str]:
+        """Savepoints that must not be deleted."""
+        names: set[str | None] = set()
+        for run in self._runs():
+            names |= {run.origin.savepoint, run.source.savepoint, run.left}
+        if self.operation is not None:
+            names.add(self.operation.savepoint)
+        if self.stable is not None:
+            names.add(self.stable.savepoint)
+        return frozenset(name for name in names if name is not None)
+
+    def revisions(self) -> frozenset[str]:
+        """Names of the revisions that must be kept."""
+        names = {run.revision.name for run in self._runs()}
+        if self.stable is not None:
+            names.add(self.stable.revision.name)
+        return frozenset(names)
+
+    def able(self) -> tuple[Revision, ...]:
+        """Revisions whose image may serve for work on the data, the most trusted first."""
+        stable = [self.stable.revision] if self.stable is not None else []
+        newest = [run.revision for run in reversed(self._runs())]
+        return tuple(dict.fromkeys(stable + newest))
+
+    def _runs(self) -> list[Run]:
+        target = self.operation.target if self.operation is not None else None
+        return [run for run in (self.run, target) if run is not None]
+
+    def with_operation(self, **changes: object) -> "Record":
+        """The operation that is under way, changed."""
+        if self.operation is None:
+            raise ValueError("there is no operation under way")
+        # mypy cannot check keywords that are passed on.
+        return replace(self, operation=replace(self.operation, **changes))  # type: ignore[arg-type]

@@ -1,0 +1,98 @@
+"""A driver that ended badly while an operation waited for it."""
+
+from dataclasses import replace
+
+from sparkpoint.lifecycle.phases import Kind, Phase
+from sparkpoint.lifecycle.record import Begin, Held, Record, Result, Run
+from sparkpoint.lifecycle.step import Step, backoff, begin, finish, next_savepoint
+from sparkpoint.lifecycle.targets import continued, way_back
+from sparkpoint.lifecycle.world import World
+
+__all__ = ["failed", "on_trial"]
+
+_LAUNCHES = 2
+"""Of a new revision before it is rolled back: one failure may be the node's."""
+
+
+def on_trial(world: World) -> bool:
+    """Whether what runs is new and can be taken back."""
+    stable, run = world.record.stable, _run(world.record)
+    if not world.wish.policy.rollback or stable is None:
+        return False
+    match world.operation.kind:
+        case Kind.UPGRADE | Kind.RESTORE | Kind.RESCALE | Kind.RESTART:
+            return True
+        case Kind.RESUME:
+            # It may have been suspended before it had proven itself.
+            return stable.savepoint is not None or stable.revision != run.revision
+        case Kind.RECOVER:
+            # A stable revision that fails is not rolled back to itself.
+            return stable.revision != run.revision
+        case _:
+            return False
+
+
+def failed(world: World, message: str) -> Step:
+    """Once more, or back, or leave it to recovery."""
+    operation = world.operation
+    if not on_trial(world):
+        return finish(world, Result.FAILED, message)
+    late = world.now - operation.started > world.wish.policy.deadline * 2
+    if operation.launches >= _LAUNCHES or late:
+        return _roll_back(world, message)
+    return _once_more(world, message)
+
+
+def _once_more(world: World, message: str) -> Step:
+    """The same run with a new pod, through Stop again: pods of the first may be left."""
+    record, operation, run = world.record, world.operation, _run(world.record)
+    changed = record.with_operation(
+        phase=Phase.STOP,
+        phase_started=world.now,
+        target=continued(run, run.revision),
+        savepoint=None,
+        captured=False,
+        fenced=False,
+        launches=operation.launches + 1,
+        tries=0,
+        base=(),
+        message=message,
+    )
+    due = world.now + backoff(world, operation.launches)
+    return Step(record=replace(changed, due=due), again=True)
+
+
+def _roll_back(world: World, message: str) -> Step:
+    """To the revision that proved itself, from where it was stopped; the spec is left alone."""
+    operation, run = world.operation, _run(world.record)
+    restore = world.wish.restore.key if world.wish.restore is not None else None
+    held = Held(revision=run.revision.name, restore=restore, reason="RolledBack", message=message)
+    ended = finish(world, Result.ROLLED_BACK, message)
+    moved = replace(world, record=replace(ended.record, held=held, due=None))
+    captured = next_savepoint(moved, Kind.ROLLBACK) if _to_latest(world, run) else None
+    step = begin(
+        moved,
+        Kind.ROLLBACK,
+        target=way_back(moved.record, run, captured),
+        savepoint=captured,
+        message=f"{operation.kind.value} of generation {operation.generation} failed: {message}",
+    )
+    return replace(step, events=(*ended.events, *step.events))
+
+
+def _to_latest(world: World, run: Run) -> bool:
+    """The newest commit is the way back only if it goes on from the stable revision's state: what
+    was restored or begun empty without proving itself is given up with the revision."""
+    policy, record = world.wish.policy, world.record
+    if policy.rollback_to != "Latest" or not policy.repository or not run.opened:
+        return False
+    stable = record.stable
+    if stable is None or record.restored != stable.restored:
+        return False
+    return stable.savepoint is None or run.source.begin is not Begin.EMPTY
+
+
+def _run(record: Record) -> Run:
+    if record.run is None:
+        raise ValueError("an operation waits for a run that is not written down")
+    return record.run

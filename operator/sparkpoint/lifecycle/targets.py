@@ -1,0 +1,106 @@
+"""What an operation leads to: the run that it ends with, and whether state is captured before."""
+
+from dataclasses import replace
+
+from sparkpoint.lifecycle.phases import Kind
+from sparkpoint.lifecycle.record import Begin, Origin, Record, Revision, Run
+from sparkpoint.lifecycle.world import World
+
+__all__ = ["captures", "continued", "target", "way_back"]
+
+
+def captures(world: World, kind: Kind) -> bool:
+    """Whether the state is captured once the job stands."""
+    policy, run = world.wish.policy, world.record.run
+    if run is None or not policy.repository:
+        return False
+    match kind:
+        case Kind.UPGRADE:
+            return policy.mode != "LastCommit"
+        case Kind.RESTORE:
+            # What is given up is captured first: going back can be undone.
+            return True
+        case Kind.SUSPEND:
+            return run.opened
+        case Kind.DELETE:
+            return run.opened and policy.final_savepoint
+        case _:
+            return False
+
+
+def target(world: World, kind: Kind, savepoint: str | None) -> Run | None:
+    """The run that a wished operation ends with; `savepoint`: what it captures before."""
+    revision, run = world.wish.revision, world.record.run
+    if kind is Kind.START:
+        return _first(world)
+    if run is None:
+        return None
+    match kind:
+        case Kind.UPGRADE:
+            return _upgraded(world, run, savepoint)
+        case Kind.RESTORE:
+            return _next(run, revision, _wished_origin(world))
+        case Kind.RESCALE | Kind.RESTART:
+            return continued(run, revision)
+        case Kind.RESUME:
+            # What is wished for may be held: then it is not what runs again.
+            return continued(run, run.revision)
+        case _:
+            return None
+
+
+def continued(run: Run, revision: Revision) -> Run:
+    """The next attempt in the same directory."""
+    origin = Origin(begin=Begin.CONTINUE) if run.opened else run.origin
+    return replace(run, attempt=run.attempt + 1, revision=revision, origin=origin)
+
+
+def way_back(record: Record, run: Run, captured: str | None) -> Run:
+    """The stable revision where it was stopped, or at the newest commit if that is captured."""
+    stable = record.stable
+    if stable is None:
+        raise ValueError("there is nothing to roll back to")
+    if captured is not None:
+        origin = Origin(begin=Begin.SAVEPOINT, savepoint=captured)
+    elif stable.savepoint is None:
+        return continued(run, stable.revision)
+    elif not run.opened and run.source.savepoint == stable.savepoint:
+        # Nothing was written since: the sinks stand where they stood.
+        origin = run.source
+    else:
+        origin = Origin(begin=Begin.SAVEPOINT, savepoint=stable.savepoint, sink="Rewind")
+    return _next(run, stable.revision, origin)
+
+
+def _first(world: World) -> Run:
+    origin = _wished_origin(world)
+    return Run(epoch=1, attempt=1, revision=world.wish.revision, origin=origin, source=origin)
+
+
+def _wished_origin(world: World) -> Origin:
+    restore = world.wish.restore
+    if restore is None:
+        return Origin(begin=Begin.EMPTY)
+    return Origin(begin=Begin.SAVEPOINT, savepoint=restore.savepoint, sink=restore.sink)
+
+
+def _upgraded(world: World, run: Run, savepoint: str | None) -> Run:
+    revision, mode = world.wish.revision, world.wish.policy.mode
+    if mode == "Stateless":
+        return _next(run, revision, Origin(begin=Begin.EMPTY))
+    if run.left is not None and not run.opened:
+        return _next(run, revision, Origin(begin=Begin.SAVEPOINT, savepoint=run.left))
+    if mode == "LastCommit" or savepoint is None:
+        return continued(run, revision)
+    return _next(run, revision, Origin(begin=Begin.SAVEPOINT, savepoint=savepoint))
+
+
+def _next(run: Run, revision: Revision, origin: Origin) -> Run:
+    """The first attempt in a new directory."""
+    return Run(
+        epoch=run.epoch + 1,
+        attempt=run.attempt + 1,
+        revision=revision,
+        origin=origin,
+        source=origin,
+    )

@@ -1,0 +1,262 @@
+"""What is seen: small records of the cluster, made by whoever looks, read by whoever decides."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Literal
+
+from sparkpoint.lifecycle.record import Operation, Record, Revision, Run, SinkPolicy
+
+__all__ = [
+    "AgentFact",
+    "DriverExit",
+    "PodFact",
+    "Policy",
+    "QueryFact",
+    "RestoreWish",
+    "StopFact",
+    "Wish",
+    "WorkerFact",
+    "WorkerState",
+    "World",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """How the user wants operations to be done."""
+
+    mode: Literal["Savepoint", "LastCommit", "Stateless"] = "Savepoint"
+    compatibility: Literal["Enforce", "Warn", "Skip"] = "Enforce"
+    rollback: bool = True
+    rollback_to: Literal["Savepoint", "Latest"] = "Savepoint"
+    deadline: timedelta = timedelta(minutes=10)
+    """For a new revision to prove itself, from the launch on."""
+    stable_after: int = 3
+    """Commits that prove it."""
+    restart: Literal["Always", "OnFailure", "Never"] = "OnFailure"
+    backoff_initial: timedelta = timedelta(seconds=5)
+    backoff_max: timedelta = timedelta(minutes=5)
+    backoff_factor: float = 2.0
+    reset_after: timedelta = timedelta(minutes=10)
+    """Health for so long makes failures forgotten."""
+    max_failures: int | None = None
+    """Failures in a row after which the job is left alone; None: never."""
+    stop_timeout: timedelta = timedelta(minutes=2)
+    """For a driver to reach its boundary and be captured; then its pod is deleted."""
+    silence_timeout: timedelta = timedelta(minutes=5)
+    """For an agent that does not answer while its pod runs; then the driver is replaced."""
+    lost_timeout: timedelta = timedelta(minutes=1)
+    """For a pod on a lost node to come back or vanish; then a new epoch leaves it behind."""
+    delete_timeout: timedelta = timedelta(minutes=10)
+    """For a deletion; then it is done without what could not be done."""
+    repository: bool = True
+    """There is one to capture into; without it a job goes on in its directory, or not at all."""
+    final_savepoint: bool = False
+    retain_checkpoint: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreWish:
+    """A savepoint that the user wants to go (back) to."""
+
+    key: str
+    """Of the wish: one that was carried out is not carried out again."""
+    savepoint: str
+    sink: SinkPolicy = "Resume"
+    ready: bool = True
+    """It is complete and can be read."""
+    problem: str = ""
+    """Why it is not ready."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """The last valid spec of the user, as far as it decides anything."""
+
+    generation: int
+    revision: Revision
+    suspend: bool = False
+    restore: RestoreWish | None = None
+    deleting: datetime | None = None
+    policy: Policy = field(default_factory=Policy)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverExit:
+    """How a driver ended, from its container's status and its termination message."""
+
+    code: int | None
+    reason: str
+    """The runtime's own reason, or Kubernetes' (OOMKilled, Error, Evicted)."""
+    message: str = ""
+    clean: bool = False
+    operation: str | None = None
+    savepoint: str | None = None
+    """Captured by the stop before it ended."""
+    batches: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def finished(self) -> bool:
+        """The script ended by itself and well."""
+        return self.reason == "ScriptEnded" and self.code == 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodFact:
+    """A pod of the job."""
+
+    name: str
+    uid: str
+    role: Literal["driver", "executor"]
+    epoch: int
+    attempt: int
+    over: bool = False
+    """All its containers have ended, for certain."""
+    deleting: bool = False
+    lost_since: datetime | None = None
+    """Its node does not answer, or it outlived its grace period."""
+    stuck: str = ""
+    """Why it cannot start, as Kubernetes says: ImagePullBackOff, Unschedulable, …"""
+    created: datetime | None = None
+    exit: DriverExit | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryFact:
+    """A query as the agent reports it."""
+
+    name: str
+    batch: int | None
+    active: bool
+    busy: bool
+    """It works through input."""
+    last_commit: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopFact:
+    """A stop that the agent knows of."""
+
+    operation: str
+    state: Literal["Running", "Done", "Failed"]
+    touched: bool = False
+    """The queries were stopped: False means that the job runs on as if nothing was asked."""
+    savepoint: str | None = None
+    """Captured at the boundary."""
+    empty: bool = False
+    """Nothing was committed that could be captured: trying again is of no use."""
+    batches: Mapping[str, int] = field(default_factory=dict)
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentFact:
+    """What the agent of a driver answered just now."""
+
+    epoch: int
+    attempt: int
+    phase: Literal["starting", "rehearsing", "gated", "running", "stopping", "ended"]
+    queries: tuple[QueryFact, ...] = ()
+    stop: StopFact | None = None
+
+
+class WorkerState(Enum):
+    """How far a worker pod is."""
+
+    RUNNING = "Running"
+    """Or not started yet."""
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    """Or lost: whatever it does on a node that does not answer, another one does again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerFact:
+    """A worker pod and what it answered."""
+
+    name: str
+    state: WorkerState
+    answer: str = ""
+    """Captured, NothingCommitted, Compatible, Incompatible, Unknown, Removed."""
+    message: str = ""
+    batches: Mapping[str, int] = field(default_factory=dict)
+    created: datetime | None = None
+    stuck: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """Everything a decision is made from."""
+
+    job: str
+    """Its name: names of everything else begin with it."""
+    wish: Wish
+    record: Record
+    now: datetime
+    pods: tuple[PodFact, ...] = ()
+    workers: tuple[WorkerFact, ...] = ()
+    agent: AgentFact | None = None
+    """None: it did not answer, or there is none."""
+    revisions: frozenset[str] = frozenset()
+    """Names of the revisions that are kept."""
+    newest: str | None = None
+    """The newest complete savepoint of the job."""
+
+    @property
+    def operation(self) -> Operation:
+        """The one under way; asked for only where there is one."""
+        if self.record.operation is None:
+            raise ValueError("there is no operation under way")
+        return self.record.operation
+
+    def driver(self, run: Run) -> PodFact | None:
+        """The driver pod of exactly this attempt."""
+        return next(
+            (
+                pod
+                for pod in self.pods
+                if pod.role == "driver" and (pod.epoch, pod.attempt) == (run.epoch, run.attempt)
+            ),
+            None,
+        )
+
+    def writers(self, epoch: int) -> tuple[PodFact, ...]:
+        """Pods that may still write into the directory of this epoch."""
+        return tuple(pod for pod in self.pods if pod.epoch == epoch and not pod.over)
+
+    def is_lost(self, pod: PodFact) -> bool:
+        """Whether it is no longer waited for: nobody can say whether it has ended."""
+        return pod.lost_since is not None and (
+            self.now - pod.lost_since > self.wish.policy.lost_timeout
+        )
+
+    def in_the_way(self, run: Run) -> tuple[PodFact, ...]:
+        """Pods that have to be gone before the gate of this run is opened.
+
+        Whoever sees this run's own pod sees also every pod that was there before it, so this is
+        what a second writer cannot slip through, however old the rest of the observation is.
+        """
+        return tuple(
+            pod
+            for pod in self.pods
+            if not pod.over
+            and (pod.epoch, pod.attempt) != (run.epoch, run.attempt)
+            and (pod.epoch == run.epoch or (pod.epoch < run.epoch and not self.is_lost(pod)))
+        )
+
+    def agent_of(self, run: Run) -> AgentFact | None:
+        """What this attempt's agent answered; an answer of another one counts for nothing."""
+        agent = self.agent
+        if agent is None or (agent.epoch, agent.attempt) != (run.epoch, run.attempt):
+            return None
+        return agent
+
+    def worker(self, name: str) -> WorkerFact | None:
+        """The worker pod of this name."""
+        return next((worker for worker in self.workers if worker.name == name), None)
+
+    def waited(self) -> timedelta:
+        """How long the present phase has lasted."""
+        return self.now - self.operation.phase_started

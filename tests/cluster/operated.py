@@ -1,0 +1,131 @@
+"""A StatefulSparkJob under the real operator: apply, change, watch, and know the truth."""
+
+import copy
+import json
+from typing import Any
+
+from dev.jobs import EXAMPLE, RUNTIME_IMAGE
+from tests.cluster.namespace import Namespace
+from tests.cluster.visits import feed, output, truth
+
+__all__ = ["Job", "job_spec"]
+
+_SCRIPT = "url_visits.py"
+
+
+def job_spec(*, on_s3: bool = False, provider: str = "HDFSBacked") -> dict[str, Any]:
+    """The URL visits job, small enough for two cores."""
+    place = "s3://data" if on_s3 else "/data"
+    storage: dict[str, Any] = {"volumes": [{"claimName": "data", "mountPath": "/data"}]}
+    if on_s3:
+        storage |= {"secretName": "s3", "endpointUrl": "http://s3:8333", "region": "us-east-1"}
+    small = {"cores": 1, "coreRequest": "100m", "memory": "600m"}
+    return {
+        "image": RUNTIME_IMAGE,
+        "application": {"script": {"configMap": {"name": "script", "key": _SCRIPT}}},
+        "args": ["--input=/data/input", "--output=/data/output", "--checkpoint=/tmp/unused"],
+        "sparkConf": {"spark.ui.enabled": "false"},
+        "driver": {**small, "memory": "700m"},
+        "executor": {**small, "instances": 1},
+        "state": {"provider": provider, "partitions": 2},
+        "checkpoint": {"location": f"{place}/checkpoints"},
+        "savepoints": {"repository": f"{place}/savepoints"},
+        "storage": storage,
+        "upgrade": {"handover": "Cold", "compatibility": "Skip"},
+        "restart": {"backoff": {"initial": "1s", "max": "10s"}},
+    }
+
+
+class Job:
+    """One job in one namespace; `spec` is what a person keeps in git."""
+
+    def __init__(self, namespace: Namespace, spec: dict[str, Any], name: str = "visits") -> None:
+        self.namespace = namespace
+        self.name = name
+        self.spec = copy.deepcopy(spec)
+        self.fed = 0
+
+    def put_script(self, source: str | None = None) -> None:
+        """The ConfigMap with the script."""
+        text = (EXAMPLE / _SCRIPT).read_text() if source is None else source
+        metadata = {"name": "script"}
+        self.namespace.apply(
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {_SCRIPT: text}}
+        )
+
+    def apply(self) -> None:
+        """What `kubectl apply --server-side` does with the file."""
+        manifest = {
+            "apiVersion": "sparkpoint.dev/v1alpha1",
+            "kind": "StatefulSparkJob",
+            "metadata": {"name": self.name},
+            "spec": self.spec,
+        }
+        self.namespace.kubectl("apply", "--server-side", "-f", "-", text=json.dumps(manifest))
+
+    def get(self) -> dict[str, Any]:
+        """The resource as the API server has it."""
+        found: dict[str, Any] = json.loads(
+            self.namespace.kubectl("get", "ssj", self.name, "-o", "json")
+        )
+        return found
+
+    def status(self) -> dict[str, Any]:
+        """Its status."""
+        status: dict[str, Any] = self.get().get("status") or {}
+        return status
+
+    def condition(self, kind: str) -> dict[str, Any]:
+        """One condition; empty if there is none."""
+        listed = self.status().get("conditions") or []
+        return next((each for each in listed if each["type"] == kind), {})
+
+    def feed(self, files: int) -> None:
+        """More input; the job takes one file per batch."""
+        feed(self.namespace, self.fed, files)
+        self.fed += files
+
+    def await_exact(self, *, seconds: float = 180) -> None:
+        """The counts equal the recomputed truth of all that was fed."""
+        self.namespace.await_true(
+            f"counts of {self.fed} files",
+            lambda: output(self.namespace) == truth(self.fed),
+            seconds=seconds,
+            pods=self.drivers(),
+        )
+
+    def await_phase(self, *phases: str, seconds: float = 180) -> None:
+        """The phase is one of these, and nothing is under way."""
+
+        def reached() -> bool:
+            status = self.status()
+            settled = status.get("operation") is None
+            current = status.get("observedGeneration") == self.get()["metadata"]["generation"]
+            return status.get("phase") in phases and settled and current
+
+        self._await(f"phase {' or '.join(phases)}", reached, seconds)
+
+    def await_operation(self, kind: str, result: str, *, seconds: float = 240) -> dict[str, Any]:
+        """The last operation is of this kind and ended so."""
+
+        def ended() -> bool:
+            last = self.status().get("lastOperation") or {}
+            return (last.get("kind"), last.get("result")) == (kind, result)
+
+        self._await(f"{kind} {result}", ended, seconds)
+        last: dict[str, Any] = self.status()["lastOperation"]
+        return last
+
+    def _await(self, what: str, condition: Any, seconds: float) -> None:
+        try:
+            self.namespace.await_true(what, condition, seconds=seconds, pods=self.drivers())
+        except AssertionError as error:
+            error.add_note(json.dumps(self.status(), indent=1)[:6000])
+            raise
+
+    def drivers(self) -> list[str]:
+        """Names of its driver pods, newest last."""
+        selector = f"sparkpoint.dev/job={self.name},sparkpoint.dev/role=driver"
+        pods = self.namespace.pods(selector)
+        ordered = sorted(pods, key=lambda pod: pod["metadata"]["creationTimestamp"])
+        return [pod["metadata"]["name"] for pod in ordered]

@@ -1,0 +1,136 @@
+"""Of several operators one acts; another takes over when it stops."""
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from sparkpoint.controller.cluster import LEASES, PODS
+from sparkpoint.controller.errors import ConflictError, UnavailableError
+from sparkpoint.controller.leadership import FencedCluster, Leadership, NotLeaderError, fenced
+from tests.unit.controller.fakecluster import FakeCluster
+
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "shop"}}
+
+
+@dataclass
+class Time:
+    """Goes by as the test says."""
+
+    seconds: float = 1000.0
+
+    def now(self) -> datetime:
+        return datetime(2026, 11, 16, tzinfo=UTC) + timedelta(seconds=self.seconds)
+
+
+@dataclass
+class Replicas:
+    """Two operators of one cluster; their clocks differ by an hour."""
+
+    time: Time = field(default_factory=Time)
+
+    def __post_init__(self) -> None:
+        self.cluster = FakeCluster(self.time.now)
+        self.one = self._operator("one", timedelta(0))
+        self.other = self._operator("other", timedelta(hours=1))
+
+    def _operator(self, identity: str, skew: timedelta) -> Leadership:
+        return Leadership(
+            self.cluster,
+            namespace="system",
+            identity=identity,
+            monotonic=lambda: self.time.seconds,
+            now=lambda: self.time.now() + skew,
+        )
+
+    def renew(self, *operators: Leadership, after: float = 0) -> tuple[bool, bool]:
+        self.time.seconds += after
+        for operator in operators:
+            asyncio.run(operator.renew())
+        return self.one.holds(), self.other.holds()
+
+
+def test_the_first_one_acts() -> None:
+    replicas = Replicas()
+
+    assert replicas.renew(replicas.one, replicas.other) == (True, False)
+
+
+def test_the_other_one_waits_as_long_as_the_lease_is_renewed() -> None:
+    replicas = Replicas()
+    for _ in range(20):
+        assert replicas.renew(replicas.one, replicas.other, after=3) == (True, False)
+
+    lease = replicas.cluster.find(LEASES, "system", "sparkpoint-operator")
+    assert lease is not None
+    assert lease["spec"]["leaseTransitions"] == 1
+
+
+def test_the_holder_stops_acting_before_the_other_one_begins() -> None:
+    replicas = Replicas()
+    replicas.renew(replicas.one, replicas.other)
+
+    held = [replicas.renew(replicas.other, after=1) for _ in range(20)]
+
+    assert (True, True) not in held
+    assert held[8] == (True, False)
+    assert held[10] == (False, False)
+    assert held[-1] == (False, True)
+
+
+def test_one_that_comes_back_finds_the_other_one_acting() -> None:
+    replicas = Replicas()
+    replicas.renew(replicas.one, replicas.other)
+    for _ in range(20):
+        replicas.renew(replicas.other, after=1)
+
+    assert replicas.renew(replicas.one) == (False, True)
+
+
+def test_a_lease_that_is_given_back_is_taken_at_once() -> None:
+    replicas = Replicas()
+
+    async def end() -> None:
+        task = asyncio.create_task(replicas.one.keep())
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(end())
+
+    assert replicas.renew(replicas.other, after=1) == (False, True)
+
+
+def test_an_api_server_that_is_away_ends_the_lease_in_time() -> None:
+    replicas = Replicas()
+    replicas.renew(replicas.one)
+    replicas.cluster.refuse = lambda verb, what: UnavailableError("down")
+
+    held = [replicas.renew(replicas.one, after=3)[0] for _ in range(4)]
+
+    assert held == [True, True, True, False]
+
+
+def test_a_race_for_the_lease_has_one_winner() -> None:
+    replicas = Replicas()
+    replicas.renew(replicas.one, replicas.other)
+    replicas.cluster.refuse = lambda verb, what: (
+        ConflictError("modified") if verb == "replace" else None
+    )
+
+    assert replicas.renew(replicas.other, after=20) == (False, False)
+
+
+def test_only_the_one_that_acts_writes() -> None:
+    replicas = Replicas()
+    replicas.renew(replicas.one, replicas.other)
+
+    asyncio.run(FencedCluster(replicas.cluster, replicas.one).create(POD))
+    with pytest.raises(NotLeaderError):
+        asyncio.run(FencedCluster(replicas.cluster, replicas.other).create(POD))
+    with pytest.raises(NotLeaderError):
+        fenced(lambda url, token: pytest.fail("asked"), replicas.other)("http://a", "t")
+
+    found = asyncio.run(FencedCluster(replicas.cluster, replicas.other).get(PODS, "shop", "p"))
+    assert found["metadata"]["name"] == "p"

@@ -1,0 +1,105 @@
+"""Wishes about operations, from the spec to the words of decisions."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from sparkpoint.controller.policy import policy_of
+from sparkpoint.lifecycle.world import Policy
+from tests.unit.controller.objects.samples import make_spec
+
+_CHECKPOINT = {"location": "s3://data/checkpoints"}
+_SAVEPOINTS = {"repository": "s3://data/savepoints"}
+
+_CASES: dict[str, tuple[dict[str, Any], dict[str, object]]] = {
+    "nothing said": (
+        {},
+        {
+            "mode": "Savepoint",
+            "compatibility": "Enforce",
+            "rollback": True,
+            "rollback_to": "Savepoint",
+            "deadline": timedelta(minutes=10),
+            "stable_after": 3,
+            "restart": "OnFailure",
+            "backoff_initial": timedelta(seconds=10),
+            "backoff_max": timedelta(minutes=5),
+            "backoff_factor": 2.0,
+            "reset_after": timedelta(minutes=10),
+            "max_failures": None,
+            "stop_timeout": timedelta(minutes=2),
+            "delete_timeout": timedelta(minutes=10),
+            "final_savepoint": False,
+            "retain_checkpoint": True,
+        },
+    ),
+    "upgrade": (
+        {
+            "upgrade": {
+                "mode": "Savepoint",
+                "compatibility": "Warn",
+                "rollback": {"enabled": False, "deadline": "3m", "stableAfterCommits": 7},
+            }
+        },
+        {
+            "compatibility": "Warn",
+            "rollback": False,
+            "deadline": timedelta(minutes=3),
+            "stable_after": 7,
+        },
+    ),
+    "a rollback goes to the newest commit where no savepoint is taken": (
+        {"upgrade": {"mode": "LastCommit"}},
+        {"mode": "LastCommit", "rollback_to": "Latest"},
+    ),
+    "a rollback goes where it is said to": (
+        {"upgrade": {"rollback": {"to": "Latest"}}},
+        {"mode": "Savepoint", "rollback_to": "Latest"},
+    ),
+    "stateless, unchecked": (
+        {"upgrade": {"mode": "Stateless", "compatibility": "Skip"}},
+        {"mode": "Stateless", "compatibility": "Skip"},
+    ),
+    "restart": (
+        {
+            "restart": {
+                "policy": "Always",
+                "backoff": {"initial": "1s", "factor": 3, "max": "1h"},
+                "resetAfter": "5m",
+                "maxAttempts": 4,
+            }
+        },
+        {
+            "restart": "Always",
+            "backoff_initial": timedelta(seconds=1),
+            "backoff_factor": 3.0,
+            "backoff_max": timedelta(hours=1),
+            "reset_after": timedelta(minutes=5),
+            "max_failures": 4,
+        },
+    ),
+    "never again": ({"restart": {"policy": "Never"}}, {"restart": "Never"}),
+    "a long batch gets its time, in a deletion too": (
+        {"checkpoint": {**_CHECKPOINT, "timeout": "29m"}},
+        {"stop_timeout": timedelta(minutes=30), "delete_timeout": timedelta(minutes=90)},
+    ),
+    "deletion": (
+        {
+            "checkpoint": {**_CHECKPOINT, "onDelete": "Delete"},
+            "savepoints": {**_SAVEPOINTS, "finalOnDelete": True},
+        },
+        {"final_savepoint": True, "retain_checkpoint": False},
+    ),
+    "no savepoints at all": (
+        {"savepoints": None, "upgrade": {"mode": "LastCommit"}},
+        {"final_savepoint": False, "mode": "LastCommit"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "expected"), _CASES.values(), ids=_CASES)
+def test_policy_of_a_spec(changes: dict[str, Any], expected: dict[str, object]) -> None:
+    policy: Policy = policy_of(make_spec(**changes))
+
+    assert {name: getattr(policy, name) for name in expected} == expected

@@ -1,0 +1,264 @@
+"""Caches, wake-ups, events, passes, pages and logs."""
+
+import asyncio
+import io
+import json
+import logging
+from datetime import UTC, datetime
+from typing import Any
+
+import aiohttp
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from sparkpoint.controller.cache import ObjectCache
+from sparkpoint.controller.cluster import EVENTS, Object
+from sparkpoint.controller.errors import (
+    ConflictError,
+    ForbiddenError,
+    RecordError,
+    UnavailableError,
+)
+from sparkpoint.controller.events import Events
+from sparkpoint.controller.health import serve_health
+from sparkpoint.controller.keys import Key
+from sparkpoint.controller.logs import configure_logs
+from sparkpoint.controller.metrics import Metrics
+from sparkpoint.controller.passes import Passes, Requeue
+from sparkpoint.controller.wakeups import Wakeups
+from sparkpoint.lifecycle.actions import Event
+from tests.unit.controller.fakecluster import FakeCluster
+
+NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
+KEY = Key("shop", "visits")
+
+
+def version(number: int, uid: str = "u1") -> Object:
+    return {"metadata": {"name": "a", "uid": uid, "resourceVersion": str(number)}}
+
+
+def test_a_cache_never_goes_back() -> None:
+    cache = ObjectCache()
+
+    cache.put(KEY, version(10))
+    cache.put(KEY, version(9))
+
+    assert cache.get(KEY, "a") == version(10)
+
+
+def test_a_cache_forgets_what_was_deleted() -> None:
+    cache = ObjectCache()
+    cache.put(KEY, version(10))
+
+    cache.remove(KEY, version(11))
+
+    assert cache.of(KEY) == ()
+    assert list(cache.owners()) == []
+
+
+def test_the_end_of_an_object_does_not_touch_its_namesake() -> None:
+    cache = ObjectCache()
+    cache.put(KEY, version(12, uid="u2"))
+
+    cache.remove(KEY, version(11, uid="u1"))
+
+    assert cache.get(KEY, "a") == version(12, uid="u2")
+
+
+def test_a_change_before_the_wait_ends_the_wait() -> None:
+    async def story() -> None:
+        wakeups: Wakeups[Key] = Wakeups()
+        wakeups.notify(KEY)
+        await wakeups.wait(KEY, seconds=None)
+
+    asyncio.run(story())
+
+
+def test_a_wait_ends_with_its_time_and_lowers_the_flag() -> None:
+    async def story() -> bool:
+        wakeups: Wakeups[Key] = Wakeups()
+        wakeups.notify(KEY)
+        await wakeups.wait(KEY, seconds=None)
+        waiting = asyncio.create_task(wakeups.wait(KEY, seconds=None))
+        await asyncio.sleep(0)
+        pending = not waiting.done()
+        wakeups.notify(KEY)
+        await waiting
+        await wakeups.wait(KEY, seconds=0)
+        return pending
+
+    assert asyncio.run(story())
+
+
+JOB: Object = {
+    "apiVersion": "sparkpoint.dev/v1alpha1",
+    "kind": "StatefulSparkJob",
+    "metadata": {"name": "visits", "namespace": "shop", "uid": "u1"},
+}
+TOLD = Event(reason="Upgrade", message="Upgrading.", warning=True)
+
+
+def tell(cluster: FakeCluster, *occasions: str) -> None:
+    """Each time another operator, that knows nothing of the one before."""
+    for occasion in occasions:
+        asyncio.run(Events(cluster).tell(JOB, TOLD, occasion=occasion, now=NOW))
+
+
+def test_the_same_occasion_is_told_once() -> None:
+    cluster = FakeCluster(lambda: NOW)
+
+    tell(cluster, "operation 1", "operation 1", "operation 2")
+
+    found = cluster.all(EVENTS, "shop")
+    assert len(found) == 2
+    assert found[0]["type"] == "Warning"
+    assert found[0]["involvedObject"]["uid"] == "u1"
+
+
+def test_what_was_told_is_not_sent_again() -> None:
+    cluster = FakeCluster(lambda: NOW)
+    events = Events(cluster)
+
+    for _ in range(3):
+        asyncio.run(events.tell(JOB, TOLD, occasion="1", now=NOW))
+
+    assert len(cluster.calls) == 1
+
+
+def test_an_event_that_is_not_let_through_holds_nothing_up() -> None:
+    cluster = FakeCluster(lambda: NOW)
+    cluster.refuse = lambda verb, what: ForbiddenError("no")
+
+    tell(cluster, "1")
+
+
+def test_an_event_waits_for_an_api_server_that_is_away() -> None:
+    cluster = FakeCluster(lambda: NOW)
+    cluster.refuse = lambda verb, what: UnavailableError("down")
+
+    with pytest.raises(UnavailableError):
+        tell(cluster, "1")
+
+
+def run_pass(passes: Passes, error: Exception | None) -> Requeue:
+    async def work(_: Key) -> Requeue:
+        if error is not None:
+            raise error
+        return Requeue(seconds=7)
+
+    return asyncio.run(passes.run(KEY, work))
+
+
+@pytest.mark.parametrize(
+    ("error", "seconds"),
+    [
+        (None, 7),
+        (ConflictError("modified"), 0.5),
+        (UnavailableError("down"), 1),
+        (UnavailableError("busy", retry_after=30), 30),
+        (RecordError("damaged"), 60),
+        (ZeroDivisionError(), 1),
+    ],
+)
+def test_every_error_becomes_a_delay(error: Exception | None, seconds: float) -> None:
+    passes = Passes("job", asyncio.Semaphore(1), Metrics())
+
+    assert run_pass(passes, error).seconds == seconds
+
+
+def test_a_pass_that_succeeds_makes_failures_forgotten() -> None:
+    passes = Passes("job", asyncio.Semaphore(1), Metrics())
+    for _ in range(5):
+        run_pass(passes, UnavailableError("down"))
+
+    run_pass(passes, None)
+
+    assert run_pass(passes, UnavailableError("down")).seconds == 1
+
+
+def test_only_so_many_passes_run_at_once() -> None:
+    running, most = 0, 0
+
+    async def work(_: Key) -> Requeue:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+        return Requeue(seconds=0)
+
+    async def story() -> None:
+        passes = Passes("job", asyncio.Semaphore(3), Metrics())
+        await asyncio.gather(*(passes.run(Key("shop", str(n)), work) for n in range(20)))
+
+    asyncio.run(story())
+
+    assert most == 3
+
+
+def test_prometheus_can_read_the_metrics() -> None:
+    metrics = Metrics()
+    metrics.passed("job", "done", 0.02)
+    metrics.passed("job", "error", 2.0)
+    metrics.seen("job", KEY, "Running")
+    metrics.seen("job", Key("shop", "other"), "Running")
+    metrics.gone("job", Key("shop", "other"))
+
+    families = {family.name: family for family in text_string_to_metric_families(metrics.render())}
+
+    passes = {
+        sample.labels["result"]: sample.value
+        for sample in families["sparkpoint_operator_passes"].samples
+    }
+    assert passes == {"done": 1, "error": 1}
+    durations = families["sparkpoint_operator_pass_duration_seconds"].samples
+    counts = {sample.labels["le"]: sample.value for sample in durations if "le" in sample.labels}
+    assert (counts["0.05"], counts["5.0"], counts["+Inf"]) == (1, 2, 2)
+    [resources] = families["sparkpoint_operator_resources"].samples
+    assert (resources.labels["phase"], resources.value) == ("Running", 1)
+
+
+async def ask(port: int, path: str) -> tuple[int, str]:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"http://127.0.0.1:{port}{path}") as response,
+    ):
+        return response.status, await response.text()
+
+
+@pytest.mark.parametrize(
+    ("last", "resources", "status"), [(None, 1, 200), (0.0, 0, 200), (0.0, 1, 503)]
+)
+def test_an_operator_whose_passes_do_not_end_is_not_healthy(
+    last: float | None, resources: int, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metrics = Metrics()
+    for number in range(resources):
+        metrics.seen("job", number, "Running")
+    monkeypatch.setattr("sparkpoint.controller.health.time.monotonic", lambda: 1000.0)
+
+    async def story() -> tuple[int, str]:
+        async with serve_health(0, metrics=metrics, last_pass=lambda: last) as port:
+            assert (await ask(port, "/metrics"))[0] == 200
+            return await ask(port, "/healthz")
+
+    assert asyncio.run(story())[0] == status
+
+
+def test_logs_are_lines_of_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stream)
+    root = logging.getLogger()
+    handlers, level = root.handlers, root.level
+    try:
+        configure_logs("json", verbose=False)
+        try:
+            raise ValueError("boom")
+        except ValueError:
+            logging.getLogger("sparkpoint").exception("It %s", "failed")
+    finally:
+        root.handlers, root.level = handlers, level
+
+    line: dict[str, Any] = json.loads(stream.getvalue())
+    assert (line["level"], line["message"]) == ("error", "It failed")
+    assert "boom" in line["exception"]

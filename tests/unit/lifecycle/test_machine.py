@@ -1,0 +1,217 @@
+"""The whole machine, explored: any order of edits, faults and crashes of the operator.
+
+What must hold at any time, and where everything must end once the faults cease, is in
+simulation.py. A failure is shown as the steps that lead to it.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import wraps
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from sparkpoint.lifecycle.record import SinkPolicy
+from sparkpoint.lifecycle.world import Wish
+from tests.unit.lifecycle.simulated_cluster import Behaviour, Pod
+from tests.unit.lifecycle.simulation import POLICY, Cut, Simulation, revision
+
+_CODES = {
+    "a": Behaviour.GOOD,
+    "b": Behaviour.GOOD,
+    "c": Behaviour.GOOD,
+    "crash": Behaviour.CRASHES_AT_START,
+    "soon": Behaviour.CRASHES_SOON,
+    "never": Behaviour.NEVER_COMMITS,
+    "missing": Behaviour.IMAGE_MISSING,
+    "other": Behaviour.INCOMPATIBLE,
+    "ends": Behaviour.ENDS,
+}
+_GOOD = st.sampled_from(["a", "b", "c"])
+_ANY = st.sampled_from(sorted(_CODES))
+_PICK = st.integers(0, 5)
+_SINKS: st.SearchStrategy[SinkPolicy] = st.sampled_from(["Resume", "Rewind"])
+
+
+def event(**arguments: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], Any]:
+    """A rule after which some time may pass: most trouble needs the operator in the midst of it."""
+
+    # The types of rule's overloads do not take keywords that are passed on.
+    as_rule: Any = rule
+
+    def decorate(function: Callable[..., None]) -> Any:
+        @wraps(function)
+        def happens(self: "Machine", then: int, **drawn: Any) -> None:
+            function(self, **drawn)
+            self.time(then)
+
+        return as_rule(then=st.integers(0, 15), **arguments)(happens)
+
+    return decorate
+
+
+class Machine(RuleBasedStateMachine):
+    """One job's life."""
+
+    simulation: Simulation
+
+    @initialize(code=st.one_of(_GOOD, _GOOD, _ANY), ticks=st.integers(0, 12))
+    def create(self, code: str, ticks: int) -> None:
+        wish = Wish(generation=1, revision=revision(code), policy=POLICY)
+        self.simulation = Simulation(dict(_CODES), wish)
+        self.time(ticks)
+
+    # --- time and the operator -------------------------------------------------------------------
+
+    @rule(ticks=st.integers(1, 12))
+    def time(self, ticks: int) -> None:
+        for _ in range(ticks):
+            self.simulation.tick()
+
+    @rule(ticks=st.integers(20, 60))
+    def long_time(self, ticks: int) -> None:
+        self.time(ticks)
+
+    @event(lags=st.booleans(), deaf=st.booleans())
+    def operator_looks(self, lags: bool, deaf: bool) -> None:
+        self.simulation.work(lags=lags, deaf=deaf)
+
+    @event(writes=st.booleans(), actions=st.integers(0, 3))
+    def operator_dies(self, writes: bool, actions: int) -> None:
+        self.simulation.work(cut=Cut(writes=writes, actions=actions))
+
+    @precondition(lambda self: self.simulation.late)
+    @event(pick=_PICK)
+    def a_late_action_of_a_former_operator(self, pick: int) -> None:
+        self.simulation.act_late(pick)
+
+    # --- the user --------------------------------------------------------------------------------
+
+    @event(code=_ANY, size=st.integers(1, 2), nonce=st.integers(0, 1))
+    def change_revision(self, code: str, size: int, nonce: int) -> None:
+        self.simulation.edit(revision=revision(code, size, nonce))
+
+    @event(code=_GOOD)
+    def change_code(self, code: str) -> None:
+        self.simulation.edit(revision=revision(code))
+
+    @event(suspend=st.booleans())
+    def suspend(self, suspend: bool) -> None:
+        self.simulation.edit(suspend=suspend)
+
+    @precondition(lambda self: self.simulation.cluster.savepoints)
+    @event(pick=_PICK, sink=_SINKS)
+    def restore(self, pick: int, sink: SinkPolicy) -> None:
+        names = sorted(self.simulation.cluster.savepoints)
+        self.simulation.restore(names[pick % len(names)], sink)
+
+    @event(
+        mode=st.sampled_from(["Savepoint", "Savepoint", "LastCommit", "Stateless"]),
+        compatibility=st.sampled_from(["Enforce", "Skip"]),
+        rollback=st.sampled_from([True, True, False]),
+        rollback_to=st.sampled_from(["Savepoint", "Latest"]),
+        repository=st.sampled_from([True, True, False]),
+        restart=st.sampled_from(["OnFailure", "OnFailure", "Always", "Never"]),
+        max_failures=st.sampled_from([None, None, 2]),
+    )
+    def change_policy(self, **changes: Any) -> None:
+        self.simulation.edit(policy=replace(self.simulation.wish.policy, **changes))
+
+    @event(sure=st.integers(0, 6), final=st.booleans(), retain=st.booleans())
+    def delete(self, sure: int, final: bool, retain: bool) -> None:
+        if sure == 6:
+            policy = self.simulation.wish.policy
+            self.simulation.edit(
+                policy=replace(policy, final_savepoint=final, retain_checkpoint=retain)
+            )
+            self.simulation.delete()
+
+    # --- faults ----------------------------------------------------------------------------------
+
+    def _pod(self, pick: int) -> Pod | None:
+        pods = [pod for pod in self.simulation.cluster.listed() if not pod.over]
+        return pods[pick % len(pods)] if pods else None
+
+    @event(pick=_PICK)
+    def out_of_memory(self, pick: int) -> None:
+        pod = self._pod(pick)
+        if pod is not None and pod.alive:
+            self.simulation.cluster.end(pod, "OOMKilled", code=137)
+
+    @event(pick=_PICK)
+    def evict(self, pick: int) -> None:
+        pod = self._pod(pick)
+        if pod is not None:
+            self.simulation.cluster.delete(pod.uid)
+
+    @event(pick=_PICK)
+    def delete_by_force(self, pick: int) -> None:
+        pod = self._pod(pick)
+        if pod is not None:
+            self.simulation.cluster.vanish(pod)
+
+    @event(pick=_PICK, survives=st.booleans(), heard=st.booleans())
+    def lose_node(self, pick: int, survives: bool, heard: bool) -> None:
+        pod = self._pod(pick)
+        if pod is not None and not pod.cut:
+            self.simulation.cluster.lose(pod, survives=survives, heard=heard and survives)
+
+    @event(pick=_PICK)
+    def node_returns(self, pick: int) -> None:
+        lost = [pod for pod in self.simulation.cluster.pods if pod.cut]
+        if lost:
+            self.simulation.cluster.bring_back(lost[pick % len(lost)])
+
+    @event(pick=_PICK, ticks=st.integers(1, 30))
+    def agent_is_silent(self, pick: int, ticks: int) -> None:
+        pod = self._pod(pick)
+        if pod is not None:
+            pod.deaf = ticks
+
+    @event(broken=st.booleans(), fail=st.booleans())
+    def storage_fails(self, broken: bool, fail: bool) -> None:
+        cluster = self.simulation.cluster
+        cluster.repository_broken, cluster.workers_fail = broken, fail
+
+    @event(there=st.booleans())
+    def input_is_there(self, there: bool) -> None:
+        self.simulation.cluster.input = there
+
+    @event(pick=_PICK)
+    def retention(self, pick: int) -> None:
+        self.simulation.retain(pick)
+        self.simulation.check()
+
+    def teardown(self) -> None:
+        if hasattr(self, "simulation"):
+            self.simulation.settle()
+
+
+def _explore(examples: int, steps: int) -> None:
+    run_state_machine_as_test(
+        Machine,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=steps,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+def test_promises_hold_in_any_order_of_edits_faults_and_crashes() -> None:
+    _explore(60, 40)
+
+
+@pytest.mark.soak
+def test_promises_hold_in_many_more_orders() -> None:
+    _explore(5000, 60)
