@@ -107,5 +107,7 @@ def install_operator(cluster: Cluster, arguments: list[str] | None = None) -> No
     cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", str(_CRDS))
     manifest = {"apiVersion": "v1", "kind": "List", "items": operator_objects(arguments)}
     cluster.kubectl("apply", "-f", "-", text=json.dumps(manifest))
-    rollout = ("rollout", "status", f"deployment/{_NAME}", "--timeout=120s")
-    cluster.kubectl("-n", NAMESPACE, *rollout, timeout=150)
+    # The image keeps its name when the code changes.
+    cluster.kubectl("-n", NAMESPACE, "rollout", "restart", f"deployment/{_NAME}")
+    status = ("rollout", "status", f"deployment/{_NAME}", "--timeout=120s")
+    cluster.kubectl("-n", NAMESPACE, *status, timeout=150)

@@ -65,6 +65,7 @@ def _story(job: Job) -> None:
     job.await_phase("Running")
 
 
+@pytest.mark.soak
 def test_a_job_on_a_volume_is_upgraded_rescaled_suspended_and_resumed_exactly(
     operator: Cluster, namespace: Namespace
 ) -> None:

@@ -113,6 +113,7 @@ def _run_stop_and_go_on(namespace: Namespace, *, epoch_dir: str, repository: str
     assert output(namespace) == truth(10)
 
 
+@pytest.mark.soak
 def test_a_driver_on_a_volume_stops_at_a_boundary_and_goes_on_exactly(namespace: Namespace) -> None:
     prepare(namespace)
 

@@ -122,6 +122,7 @@ def _stop(stop: StopOperation) -> StopFact:
         state=stop.state.value,
         touched=stop.report is not None,
         savepoint=taken.name if taken is not None and done else None,
+        empty=stop.error is not None and stop.error.type == "NothingCommitted",
         batches={name: end.batch for name, end in ends.items() if end.batch is not None},
         message=stop.error.message if stop.error is not None else "",
     )

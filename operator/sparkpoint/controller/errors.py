@@ -47,6 +47,11 @@ class ForbiddenError(ClusterError):
 
     retry_helps = True
 
+    @property
+    def is_of_ending_namespace(self) -> bool:
+        """Nothing can be made in a namespace that is being deleted: it is no news to anybody."""
+        return "because it is being terminated" in str(self)
+
 
 class UnprocessableError(ClusterError):
     """The object is refused as it is."""

@@ -45,9 +45,9 @@ class Events:
         except AlreadyExistsError:
             pass
         except (ForbiddenError, NotFoundError, UnprocessableError) as error:
-            # An Event is for people: nothing waits for one that is not let through. Nobody reads
-            # those of a namespace that is being deleted.
-            level = logging.DEBUG if "being terminated" in str(error) else logging.WARNING
+            # An Event is for people: nothing waits for one that is not let through.
+            ends = isinstance(error, ForbiddenError) and error.is_of_ending_namespace
+            level = logging.DEBUG if ends else logging.WARNING
             logger.log(level, "Could not tell %s of %s: %s", event.reason, name, error)
             return
         self._remember(name)

@@ -76,9 +76,9 @@ class OperationSavepoints:
         repository, now = str(former.get("repository") or ""), self._clock()
         summary, details = _summary(seen, name)
         if summary is None:
-            base = after.operation.base if after.operation is not None else ()
+            batches = _batches(seen, after)
             return captured_status(
-                former, name=name, batches=dict(base), repository=repository, now=now
+                former, name=name, batches=batches, repository=repository, now=now
             )
         run = seen.job.record.run
         return completed_status(
@@ -132,6 +132,15 @@ def _captured_now(before: Operation | None, after: Record) -> str | None:
         return after.operation.savepoint if after.operation.captured else None
     ended = after.last
     return ended.savepoint if ended is not None and ended.id == before.id else None
+
+
+def _batches(seen: Observation, after: Record) -> Mapping[str, int]:
+    """Where the driver stood, as its last word or what was kept of its agent's says."""
+    run = seen.job.record.run
+    driver = seen.world.driver(run) if run is not None else None
+    if driver is not None and driver.exit is not None:
+        return driver.exit.batches
+    return dict(after.operation.base) if after.operation is not None else {}
 
 
 def _summary(seen: Observation, name: str) -> tuple[SavepointSummary | None, Details | None]:

@@ -23,6 +23,7 @@ __all__ = [
     "terminated_container",
 ]
 
+_KILLED = 137
 _HARMLESS = ("ContainerCreating", "PodInitializing")
 _OOM = (
     "The container used more memory than its limit. Raise memoryOverhead of that role in the spec, "
@@ -125,7 +126,7 @@ def _exit(pod: Object) -> DriverExit:
     told = _termination(str(ended.get("message", "")))
     ours = _outside(pod, ended)
     if told is None or ours is not None:
-        reason, message = ours or (_word(ended), str(ended.get("message", ""))[-1000:])
+        reason, message = ours or (str(ended.get("reason") or "Unknown"), _last_line(ended))
         return DriverExit(code=code, reason=reason, message=message)
     words = told.message if told.error is None else f"{told.message} {told.error.message}"
     return DriverExit(
@@ -149,8 +150,14 @@ def _outside(pod: Object, ended: Mapping[str, Any]) -> tuple[str, str] | None:
     return None
 
 
-def _word(ended: Mapping[str, Any]) -> str:
-    return str(ended.get("reason") or "Unknown")
+def _last_line(ended: Mapping[str, Any]) -> str:
+    """Of a driver that could not say a last word, what its log ends with."""
+    code = ended.get("exitCode")
+    if code is None:
+        return ""
+    how = "It was killed" if code == _KILLED else f"It ended with exit code {code}"
+    lines = str(ended.get("message", "")).strip().splitlines()
+    return f"{how}. Its log ends with: {lines[-1][-500:]}" if lines else f"{how}."
 
 
 def _termination(text: str) -> Termination | None:

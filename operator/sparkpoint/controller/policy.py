@@ -55,6 +55,7 @@ def policy_of(spec: JobSpec) -> Policy:
         stop_timeout=stop,
         # A stop is given up after twice its time; a final savepoint needs some, too.
         delete_timeout=max(_DELETION, 3 * stop),
+        repository=saved is not None,
         final_savepoint=saved is not None and saved.final_on_delete,
         retain_checkpoint=spec.checkpoint.on_delete is OnDelete.RETAIN,
     )

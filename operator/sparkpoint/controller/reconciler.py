@@ -201,7 +201,8 @@ class JobReconciler:
         told = Event(reason="ObjectRefused", message=str(error), warning=True)
         occasion = f"operation {decision.record.sequence} {run.attempt if run else ''}"
         await self._events.tell(seen.job.body, told, occasion=occasion, now=seen.world.now)
-        logger.warning("%s: %s", seen.job.key, error)
+        ends = isinstance(error, ForbiddenError) and error.is_of_ending_namespace
+        logger.log(logging.DEBUG if ends else logging.WARNING, "%s: %s", seen.job.key, error)
 
     def forget(self, key: Key) -> None:
         """The job is gone."""

@@ -83,7 +83,7 @@ class SavepointView:
                 repository=Repository(existing.repository, existing.endpoint_url),
                 namespace=existing.namespace or self.key.namespace,
                 job=existing.job,
-                name=existing.name,
+                name=existing.name or self.status.get("name"),
                 id=existing.id,
             )
         repository = self._repository(job)

@@ -183,17 +183,21 @@ def _is_new_recovery(sight: Sight) -> int:
 def _queries(sight: Sight, former: JobStatus) -> tuple[QueryStatus, ...]:
     """Of a job that does not answer, what was known last."""
     if sight.progress is not None and sight.progress.queries:
-        return tuple(_query(query) for query in sight.progress.queries)
+        run = sight.record.run
+        same = run is not None and run.epoch == former.epoch
+        known = {query.name: query.batch for query in former.queries} if same else {}
+        return tuple(_query(query, known.get(query.name)) for query in sight.progress.queries)
     rates = ("input_rows_per_second", "processed_rows_per_second", "batch_seconds")
     quiet = {"active": False, **dict.fromkeys(rates)}
     return tuple(query.model_copy(update=quiet) for query in former.queries)
 
 
-def _query(query: QueryProgress) -> QueryStatus:
+def _query(query: QueryProgress, known: int | None) -> QueryStatus:
+    """A driver knows its own batches alone; what the one before it has committed still holds."""
     return QueryStatus(
         name=query.name,
         active=query.active,
-        batch=query.batch,
+        batch=query.batch if query.batch is not None else known,
         input_rows_per_second=round(query.input_rows_per_second, 1),
         processed_rows_per_second=round(query.processed_rows_per_second, 1),
         batch_seconds=round(query.batch_seconds, 3),

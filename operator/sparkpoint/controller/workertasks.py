@@ -1,13 +1,20 @@
-"""What a worker is told to do: the command lines of `python -m sparkpoint.worker`."""
+"""What a worker is told to do: the command lines of `python -m sparkpoint.worker`.
 
-from typing import assert_never
+Kubernetes replaces `$(NAME)` in them; in what is ours nothing is to be replaced.
+"""
+
+from typing import Final, assert_never
 
 from sparkpoint.api.job import JobSpec
 from sparkpoint.controller import objects
 from sparkpoint.controller.objects import Owner, Repository
+from sparkpoint.controller.objects.environment import literal
 from sparkpoint.lifecycle.actions import Capture, Rehearse, RemoveData, Task
 
 __all__ = ["arguments", "capture_arguments", "repository_arguments"]
+
+_SHARE: Final = 0.8
+_LEAST: Final = 30
 
 
 def arguments(
@@ -20,7 +27,7 @@ def arguments(
         case Rehearse():
             return _rehearse(owner, spec, task, repository)
         case RemoveData():
-            return ["remove", "--root", spec.checkpoint.location, *_job(owner)]
+            return ["remove", "--root", literal(spec.checkpoint.location), *_job(owner)]
         case _:
             assert_never(task)
 
@@ -32,14 +39,14 @@ def capture_arguments(
     source = spec.storage.endpoint_url
     return [
         "capture",
-        *("--epoch-dir", objects.epoch_directory(owner, spec, task.run.epoch)),
+        *("--epoch-dir", literal(objects.epoch_directory(owner, spec, task.run.epoch))),
         *("--epoch", str(task.run.epoch)),
         *_job(owner),
         *repository_arguments(repository),
         *("--name", task.savepoint),
         *("--revision", task.run.revision.name),
         *("--trigger", trigger),
-        *(("--source-endpoint-url", source) if source else ()),
+        *(("--source-endpoint-url", literal(source)) if source else ()),
     ]
 
 
@@ -51,8 +58,9 @@ def _rehearse(
         *("--savepoint", task.savepoint),
         *_job(owner),
         *repository_arguments(repository),
+        *("--deadline", str(_deadline(spec))),
         "--",
-        objects.script_path(spec),
+        literal(objects.script_path(spec)),
         *spec.args,
     ]
 
@@ -61,8 +69,16 @@ def repository_arguments(repository: Repository | None) -> list[str]:
     """Where savepoints are."""
     if repository is None:
         return []
-    endpoint = ["--endpoint-url", repository.endpoint_url] if repository.endpoint_url else []
-    return ["--repository", repository.uri, *endpoint]
+    endpoint = repository.endpoint_url
+    return [
+        *("--repository", literal(repository.uri)),
+        *(("--endpoint-url", literal(endpoint)) if endpoint else ()),
+    ]
+
+
+def _deadline(spec: JobSpec) -> int:
+    """Seconds for a trial: less than its pod is given, so that it can say how far it came."""
+    return max(_LEAST, int(_SHARE * spec.upgrade.rollback.deadline.seconds))
 
 
 def _job(owner: Owner) -> tuple[str, str]:

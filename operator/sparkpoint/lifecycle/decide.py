@@ -15,7 +15,7 @@ from sparkpoint.lifecycle.steps.launch import launch
 from sparkpoint.lifecycle.steps.observe import observe
 from sparkpoint.lifecycle.steps.prepare import prepare
 from sparkpoint.lifecycle.steps.stop import stop
-from sparkpoint.lifecycle.targets import captures, target
+from sparkpoint.lifecycle.targets import is_outdated
 from sparkpoint.lifecycle.world import PodFact, World
 
 __all__ = ["Decision", "decide"]
@@ -105,22 +105,11 @@ def _is_overtaken(world: World) -> bool:
     if operation.phase not in OPEN_TO_CHANGE:
         return False
     if operation.phase is Phase.PREPARE:
-        return _is_outdated(world)
+        # Nothing was touched yet: any other wish is a reason to begin anew.
+        return is_outdated(world)
     # A wish that waited already when this began goes on waiting: what recovers the job is not
     # interrupted by what it was recovered from.
     if world.wish.generation <= operation.generation:
         return False
     wanted = change(world)
     return wanted is not None and not wanted.refusal
-
-
-def _is_outdated(world: World) -> bool:
-    """Nothing was touched yet: any other wish is a reason to begin anew."""
-    operation, wanted, restore = world.operation, change(world), world.wish.restore
-    if wanted is None or wanted.refusal or wanted.kind is not operation.kind:
-        return True
-    if wanted.kind is Kind.RESTORE and (restore is None or restore.key != operation.restore):
-        return True
-    planned = target(world, wanted.kind, operation.savepoint)
-    captured = operation.savepoint is not None
-    return planned != operation.target or captured is not captures(world, wanted.kind)

@@ -2,7 +2,17 @@
 
 from enum import Enum
 
-__all__ = ["MEANINGS", "OPEN_TO_CHANGE", "PLANS", "Kind", "Phase", "following"]
+__all__ = [
+    "AGAIN",
+    "INTERRUPTIONS",
+    "MEANINGS",
+    "OPEN_TO_CHANGE",
+    "PLANS",
+    "PURPOSES",
+    "Kind",
+    "Phase",
+    "following",
+]
 
 
 class Kind(Enum):
@@ -18,6 +28,20 @@ class Kind(Enum):
     ROLLBACK = "Rollback"
     RECOVER = "Recover"
     DELETE = "Delete"
+
+
+PURPOSES: dict[Kind, str] = {
+    Kind.START: "The job is new.",
+    Kind.UPGRADE: "The spec has other code, or anything else but the size of the executors.",
+    Kind.RESCALE: "The spec has other executors.",
+    Kind.RESTART: "`restartNonce` has changed.",
+    Kind.SUSPEND: "`suspend` is set.",
+    Kind.RESUME: "`suspend` is set no longer.",
+    Kind.RESTORE: "`restoreFrom` has changed.",
+    Kind.ROLLBACK: "What was new has not proven itself.",
+    Kind.RECOVER: "The driver has ended, is silent, or is lost with its node.",
+    Kind.DELETE: "The job is being deleted.",
+}
 
 
 class Phase(Enum):
@@ -57,8 +81,21 @@ PLANS: dict[Kind, tuple[Phase, ...]] = {
 """A phase that has nothing to do is over at once: RESCALE captures only if a node was lost, RESUME
 stops only what outlived the suspension."""
 
+AGAIN: dict[Phase, Phase] = {Phase.LAUNCH: Phase.STOP, Phase.OBSERVE: Phase.STOP}
+"""Where something new that failed for the first time begins again, within the same operation."""
+
 OPEN_TO_CHANGE = (Phase.PREPARE, Phase.LAUNCH, Phase.OBSERVE)
 """Phases in which a newer wish takes over; in between, the job is on its way to a safe place."""
+
+INTERRUPTIONS: dict[Phase, str] = {
+    Phase.PREPARE: "It takes over at once; the job was not touched.",
+    Phase.STOP: "It waits until the job stands and its state is safe.",
+    Phase.CAPTURE: "It waits until the state is safe; no driver of the former wish is started.",
+    Phase.LAUNCH: "It takes over at once; behind the gate nothing was written yet.",
+    Phase.OBSERVE: "It takes over at once; what runs is stopped like any other run.",
+    Phase.CLEAN: "There is none: a job that is being deleted has no other wish.",
+}
+"""What a newer wish does; a deletion takes over in every phase."""
 
 
 def following(kind: Kind, phase: Phase) -> Phase | None:

@@ -114,6 +114,7 @@ def _switched(record: Record) -> Record:
         run=run,
         operation=replace(operation, base=operation.base if _goes_on(operation, run) else ()),
         restored=_restored(record, operation, run),
+        held=_still_held(record, operation.kind),
         progressed=record.progressed and same,
         suspended=False,
         finished=False,
@@ -129,6 +130,14 @@ def _goes_on(operation: Operation, run: Run) -> bool:
     if run.origin.begin is Begin.CONTINUE:
         return True
     return run.origin.savepoint is not None and run.origin.savepoint == operation.savepoint
+
+
+def _still_held(record: Record, kind: Kind) -> Held | None:
+    """A wish that is carried out is held no longer; one that the former revision runs on for is."""
+    held = record.held
+    if held is None or held.reason == "GaveUp":
+        return None
+    return held if kind in (Kind.ROLLBACK, Kind.RECOVER, Kind.RESUME) else None
 
 
 def _restored(record: Record, operation: Operation, run: Run) -> str | None:

@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
+from sparkpoint.lifecycle.changes import change
 from sparkpoint.lifecycle.phases import Kind
 from sparkpoint.lifecycle.record import Begin, Origin, Record, Revision, Run
 from sparkpoint.lifecycle.world import World
 
-__all__ = ["captures", "continued", "target", "way_back"]
+__all__ = ["captures", "continued", "is_outdated", "target", "way_back"]
 
 
 def captures(world: World, kind: Kind) -> bool:
@@ -47,6 +48,21 @@ def target(world: World, kind: Kind, savepoint: str | None) -> Run | None:
             return continued(run, run.revision)
         case _:
             return None
+
+
+def is_outdated(world: World) -> bool:
+    """Whether the wish of now needs something else than the operation that is under way.
+
+    Asked before the operation has switched to its target.
+    """
+    operation, wanted, restore = world.operation, change(world), world.wish.restore
+    if wanted is None or wanted.refusal or wanted.kind is not operation.kind:
+        return True
+    if wanted.kind is Kind.RESTORE and (restore is None or restore.key != operation.restore):
+        return True
+    planned = target(world, wanted.kind, operation.savepoint)
+    captured = operation.savepoint is not None
+    return planned != operation.target or captured is not captures(world, wanted.kind)
 
 
 def continued(run: Run, revision: Revision) -> Run:

@@ -166,10 +166,9 @@ class WorkerState(Enum):
     """How far a worker pod is."""
 
     RUNNING = "Running"
-    """Or not started yet."""
+    """Or not started yet, or lost with its node: `stuck` says so."""
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
-    """Or lost: whatever it does on a node that does not answer, another one does again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

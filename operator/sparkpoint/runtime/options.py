@@ -70,6 +70,8 @@ class RestoreOptions:
     savepoint: str
     """Name, id or `namespace/job/name`."""
     repository: str
+    endpoint_url: str | None = None
+    """Of the repository, where it differs from the epoch directory's."""
     sink: SinkMode = "resume"
 
 
@@ -118,7 +120,7 @@ def parse_options(arguments: Sequence[str]) -> Options:
         expect=_expectation(raw.get("--expect"), problems),
         agent=_agent(raw, problems),
         termination_log=Path(log) if (log := raw.get("--termination-log")) else None,
-        endpoint_url=_url(raw.get("--endpoint-url"), problems),
+        endpoint_url=_url(raw, "--endpoint-url", problems),
         revision=_revision(raw.get("--revision"), problems),
         rehearsal=_rehearsal(raw, problems),
         restore=_restore(raw, problems),
@@ -158,6 +160,7 @@ _VALUES = (
     "--rehearse",
     "--repository",
     "--rehearsal-deadline",
+    "--repository-endpoint-url",
     "--restore",
     "--sink",
 )
@@ -263,9 +266,10 @@ def _agent(raw: Mapping[str, str], problems: list[str]) -> AgentOptions | None:
     )
 
 
-def _url(value: str | None, problems: list[str]) -> str | None:
+def _url(raw: Mapping[str, str], name: str, problems: list[str]) -> str | None:
+    value = raw.get(name)
     if value is not None and not _URL.fullmatch(value):
-        problems.append(f"--endpoint-url is {value!r}: give a URL such as https://s3.example:9000")
+        problems.append(f"{name} is {value!r}: give a URL such as https://s3.example:9000")
     return value
 
 
@@ -299,6 +303,7 @@ def _restore(raw: Mapping[str, str], problems: list[str]) -> RestoreOptions | No
     return RestoreOptions(
         savepoint=_required(raw["--restore"], "--restore", problems),
         repository=_required(raw.get("--repository"), "--repository", problems),
+        endpoint_url=_url(raw, "--repository-endpoint-url", problems),
         sink=_sink(raw.get("--sink"), problems),
     )
 

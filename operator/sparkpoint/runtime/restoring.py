@@ -64,7 +64,9 @@ class Restoring:
 
     def _restore(self) -> None:
         options = self._options
-        repository = Repository.open(open_store(options.repository, self._endpoint_url))
+        repository = Repository.open(
+            open_store(options.repository, options.endpoint_url or self._endpoint_url)
+        )
         namespace, _, name = self._job.partition("/")
         found = repository.find(options.savepoint, namespace=namespace, job=name)
         mode = Mode(options.sink)

@@ -93,7 +93,7 @@ _CASES: dict[str, tuple[dict[str, Any], dict[str, object]]] = {
     ),
     "no savepoints at all": (
         {"savepoints": None, "upgrade": {"mode": "LastCommit"}},
-        {"final_savepoint": False, "mode": "LastCommit"},
+        {"final_savepoint": False, "mode": "LastCommit", "repository": False},
     ),
 }
 

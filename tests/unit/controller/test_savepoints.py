@@ -9,6 +9,7 @@ from sparkpoint.controller.cluster import JOBS, SAVEPOINTS, Object, metadata
 from sparkpoint.controller.keys import SAVEPOINT
 from sparkpoint.controller.podfacts import label
 from sparkpoint.runtime.model import ErrorInfo, OperationState, SavepointOperation
+from sparkpoint.worker.tasks import parse
 from tests.unit.controller.simulation import (
     NAME,
     NAMESPACE,
@@ -52,12 +53,15 @@ def phase(simulation: Simulation, name: str = "mine") -> str | None:
 
 
 def tasks(simulation: Simulation) -> list[list[str]]:
-    """What workers for savepoints were told to do."""
-    return [
+    """What workers for savepoints were told to do; a worker can read all of it."""
+    lines = [
         pod["spec"]["containers"][0]["args"][3:]
         for pod in simulation.pods("worker")
         if label(pod, SAVEPOINT)
     ]
+    for line in lines:
+        parse(line, {})
+    return lines
 
 
 def test_the_agent_takes_it_while_the_job_runs() -> None:
@@ -169,6 +173,22 @@ def test_a_savepoint_that_a_repository_holds_is_made_known() -> None:
     assert simulation.status.get("lastSavepoint") is None
 
 
+def test_a_savepoint_that_was_made_known_by_its_id_can_be_disposed_of() -> None:
+    simulation = running()
+    existing = {"repository": "s3://old/savepoints", "job": "legacy", "id": SUMMARY["id"]}
+    simulation.world.answers = lambda pod: {"answer": "Inspected", "savepoint": SUMMARY}
+    ask(simulation, existing=existing, onDelete="Delete")
+    simulation.settle(lambda: phase(simulation) == "Completed")
+    simulation.settle(lambda: not tasks(simulation))
+    simulation.world.answers = lambda pod: None
+
+    simulation.cluster.remove(SAVEPOINTS, NAMESPACE, "mine")
+    simulation.settle(lambda: bool(tasks(simulation)))
+
+    [line] = tasks(simulation)
+    assert line[line.index("--name") + 1] == "mine"
+
+
 def test_what_the_agent_could_not_tell_is_looked_up() -> None:
     simulation = running()
     for driver in simulation.world.drivers.values():
@@ -180,7 +200,8 @@ def test_what_the_agent_could_not_tell_is_looked_up() -> None:
     }
 
     simulation.edit(suspend=True)
-    simulation.settle(lambda: simulation.status["phase"] == "Suspended")
+    simulation.settle(lambda: phase(simulation, "visits-suspend-2") == "Completed")
+    assert simulation.savepoint("visits-suspend-2")["status"]["batch"] is not None
     simulation.settle(lambda: "id" in simulation.savepoint("visits-suspend-2")["status"])
 
     status = simulation.savepoint("visits-suspend-2")["status"]

@@ -5,9 +5,7 @@ second writer in a directory, or a driver that is to restore a savepoint which i
 is the offset that it consumed, so a directory is right if it holds 0, 1, 2, … and nothing else.
 """
 
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from enum import Enum
 
 from sparkpoint.lifecycle.actions import Capture, Rehearse, RemoveData, Task
 from sparkpoint.lifecycle.record import Begin, Revision, Run
@@ -16,155 +14,38 @@ from sparkpoint.lifecycle.world import (
     DriverExit,
     PodFact,
     QueryFact,
-    StopFact,
     WorkerFact,
     WorkerState,
 )
+from tests.unit.lifecycle.simulated_pods import (
+    Behaviour,
+    BrokenPromiseError,
+    Directory,
+    Pod,
+    Savepoint,
+    Stage,
+    Stop,
+    Worker,
+    is_same,
+    pod_fact,
+    stop_fact,
+    worker_fact,
+)
 
-__all__ = [
-    "BEGINNING",
-    "TICK",
-    "Behaviour",
-    "BrokenPromiseError",
-    "Cluster",
-    "Directory",
-    "Pod",
-    "Stage",
-]
+__all__ = ["TICK", "Cluster"]
 
-BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
+_BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 TICK = timedelta(seconds=2)
 _GRACE = 2
 """Ticks between a pod's deletion and its end."""
 _QUERY = "visits"
 
 
-class BrokenPromiseError(AssertionError):
-    """A promise of the operator does not hold."""
-
-
-class Behaviour(Enum):
-    """What the code of a revision does."""
-
-    GOOD = "good"
-    CRASHES_AT_START = "crashes at start"
-    CRASHES_SOON = "crashes after two commits"
-    NEVER_COMMITS = "never commits"
-    IMAGE_MISSING = "image missing"
-    INCOMPATIBLE = "cannot read what others wrote"
-    ENDS = "ends well after five commits"
-
-
-class Stage(Enum):
-    """How far a driver's process is."""
-
-    PENDING = "pending"
-    STARTING = "starting"
-    GATED = "gated"
-    RUNNING = "running"
-    STANDING = "stopping"
-    ENDED = "ended"
-
-
-@dataclass(slots=True)
-class Stop:
-    """A stop that an agent was asked for."""
-
-    operation: str
-    savepoint: str | None
-    state: str = "Running"
-    touched: bool = False
-    empty: bool = False
-    message: str = ""
-
-
-@dataclass(slots=True)
-class Pod:
-    """A driver or executor: its object in Kubernetes, and its process, which may outlive it."""
-
-    name: str
-    uid: str
-    role: str
-    run: Run
-    created: datetime
-    expect: str = "any"
-    stage: Stage = Stage.PENDING
-    admitted: bool = False
-    position: int = 0
-    commits: int = 0
-    last_commit: datetime | None = None
-    stop: Stop | None = None
-    exit: DriverExit | None = None
-    over: bool = False
-    """Kubernetes knows that the process has ended."""
-    listed: bool = True
-    deleting: int | None = None
-    """Ticks since its deletion was asked for."""
-    cut: bool = False
-    """Its node does not answer: nothing about it can be changed or known."""
-    lost_since: datetime | None = None
-    heard: bool = False
-    """Its agent answers although its node does not."""
-    deaf: int = 0
-    """Ticks for which its agent does not answer."""
-    began: bool = False
-    """It has started its query."""
-    left: bool = False
-    """It was left behind: what it commits from then on is void."""
-
-    @property
-    def alive(self) -> bool:
-        """The process runs, whatever Kubernetes knows."""
-        return self.stage is not Stage.ENDED
-
-    @property
-    def writes(self) -> bool:
-        """It may write into its directory."""
-        return self.alive and self.admitted and self.role == "driver"
-
-
-@dataclass(slots=True)
-class Directory:
-    """An epoch directory."""
-
-    ledger: list[int] = field(default_factory=list)
-    begun: bool = False
-    """It holds something: restored, or a query was started there."""
-    written_by: str = ""
-    """Code of the last revision that committed there."""
-    certain: int = 0
-    """Length of the ledger without what pods on lost nodes wrote."""
-
-
-@dataclass(slots=True)
-class Savepoint:
-    """A copy of a ledger."""
-
-    epoch: int
-    ledger: tuple[int, ...]
-    written_by: str
-
-
-@dataclass(slots=True)
-class Worker:
-    """A worker pod."""
-
-    name: str
-    task: Task
-    created: datetime
-    age: int = 0
-    state: WorkerState = WorkerState.RUNNING
-    answer: str = ""
-    message: str = ""
-    stuck: str = ""
-    batches: dict[str, int] = field(default_factory=dict)
-
-
 class Cluster:
     """Everything outside the operator."""
 
     def __init__(self, behaviours: dict[str, Behaviour]) -> None:
-        self.now = BEGINNING
+        self.now = _BEGINNING
         self.behaviours = behaviours
         self.pods: list[Pod] = []
         self.directories: dict[int, Directory] = {}
@@ -177,6 +58,8 @@ class Cluster:
         self.repository_broken = False
         self.workers_fail = False
         self.input = True
+        self.output = 0
+        """Batches that sinks hold, without what pods on lost nodes wrote."""
         self.removed = False
         self._uids = 0
 
@@ -192,16 +75,16 @@ class Cluster:
 
     def driver(self, run: Run) -> Pod | None:
         """The driver pod of an attempt, as Kubernetes shows it."""
-        found = (pod for pod in self.listed(role="driver") if _same(pod.run, run))
+        found = (pod for pod in self.listed(role="driver") if is_same(pod.run, run))
         return next(found, None)
 
     def pod_facts(self) -> tuple[PodFact, ...]:
         """Pods as the operator sees them."""
-        return tuple(_pod_fact(pod, self._stuck(pod)) for pod in self.listed())
+        return tuple(pod_fact(pod, self._stuck(pod)) for pod in self.listed())
 
     def worker_facts(self) -> tuple[WorkerFact, ...]:
         """Worker pods as the operator sees them."""
-        return tuple(_worker_fact(worker) for worker in self.workers.values())
+        return tuple(worker_fact(worker) for worker in self.workers.values())
 
     def agent_fact(self, pod: PodFact | None) -> AgentFact | None:
         """What the agent of this pod answers."""
@@ -214,7 +97,7 @@ class Cluster:
             attempt=found.run.attempt,
             phase=found.stage.value,  # type: ignore[arg-type]
             queries=queries,
-            stop=_stop_fact(found.stop, self._batches(found.run.epoch)),
+            stop=stop_fact(found.stop, self._batches(found.run.epoch)),
         )
 
     def newest(self) -> str | None:
@@ -269,6 +152,7 @@ class Cluster:
         self.now += TICK
         for pod in list(self.pods):
             self._advance(pod)
+        self.pods = [pod for pod in self.pods if pod.alive or pod.listed]
         for worker in self.workers.values():
             self._work(worker)
 
@@ -302,10 +186,19 @@ class Cluster:
             pod.left = pod.left or (pod.cut and pod.run.epoch == epoch)
 
     def vanish(self, pod: Pod) -> None:
-        """Deleted at once, by force, on a node that works."""
+        """Deleted at once, by force, on a node that works; whatever it said at its end is lost."""
         if not pod.cut:
             self.end(pod, "Killed")
             pod.over, pod.listed = True, False
+
+    def collect_pods(self) -> None:
+        """Ended drivers are deleted, except for the newest; ended workers are, too."""
+        ended = [pod for pod in self.listed(role="driver") if pod.over]
+        newest = max((pod.run.attempt for pod in ended), default=0)
+        for pod in ended:
+            pod.listed = pod.run.attempt == newest
+        running = WorkerState.RUNNING
+        self.workers = {n: each for n, each in self.workers.items() if each.state is running}
 
     # --- processes -------------------------------------------------------------------------------
 
@@ -317,7 +210,7 @@ class Cluster:
                 self.end(pod, "Terminated", code=0, clean=True)
         if pod.alive and pod.role == "driver":
             _STAGES[pod.stage](self, pod)
-        if pod.role == "executor" and not pod.cut and not self._has_driver(pod):
+        if pod.role == "executor" and pod.alive and not pod.cut and not self._has_driver(pod):
             self.end(pod, "Orphaned")
             pod.deleting = pod.deleting or 0
         if not pod.alive and not pod.cut:
@@ -326,7 +219,8 @@ class Cluster:
 
     def _has_driver(self, executor: Pod) -> bool:
         return any(
-            pod.role == "driver" and pod.alive and _same(pod.run, executor.run) for pod in self.pods
+            pod.role == "driver" and pod.alive and is_same(pod.run, executor.run)
+            for pod in self.pods
         )
 
     def _pending(self, pod: Pod) -> None:
@@ -392,7 +286,7 @@ class Cluster:
         directory.written_by = pod.run.revision.code
         self.committers.add(behaviour)
         if not pod.cut and not pod.left:
-            directory.certain = len(directory.ledger)
+            directory.certain = self.output = len(directory.ledger)
         if directory.ledger != list(range(len(directory.ledger))):
             raise BrokenPromiseError(f"epoch {pod.run.epoch} holds {directory.ledger}")
         pod.position += 1
@@ -535,48 +429,3 @@ _STAGES = {
     Stage.RUNNING: Cluster._running,
     Stage.STANDING: Cluster._stopping,
 }
-
-
-def _same(one: Run, other: Run) -> bool:
-    return (one.epoch, one.attempt) == (other.epoch, other.attempt)
-
-
-def _pod_fact(pod: Pod, stuck: str) -> PodFact:
-    return PodFact(
-        name=pod.name,
-        uid=pod.uid,
-        role=pod.role,  # type: ignore[arg-type]
-        epoch=pod.run.epoch,
-        attempt=pod.run.attempt,
-        over=pod.over,
-        deleting=pod.deleting is not None,
-        lost_since=pod.lost_since,
-        stuck=stuck,
-        created=pod.created,
-        exit=pod.exit if pod.over else None,
-    )
-
-
-def _worker_fact(worker: Worker) -> WorkerFact:
-    return WorkerFact(
-        name=worker.name,
-        state=worker.state,
-        answer=worker.answer,
-        message=worker.message,
-        batches=dict(worker.batches),
-        created=worker.created,
-        stuck=worker.stuck,
-    )
-
-
-def _stop_fact(stop: Stop | None, batches: dict[str, int]) -> StopFact | None:
-    if stop is None:
-        return None
-    return StopFact(
-        operation=stop.operation,
-        state=stop.state,  # type: ignore[arg-type]
-        touched=stop.touched,
-        savepoint=stop.savepoint if stop.state == "Done" else None,
-        batches=batches if stop.touched else {},
-        message=stop.message,
-    )

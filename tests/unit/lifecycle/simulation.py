@@ -21,8 +21,7 @@ from sparkpoint.lifecycle.actions import (
     StoreRevision,
 )
 from sparkpoint.lifecycle.naming import driver_name
-from sparkpoint.lifecycle.phases import Kind
-from sparkpoint.lifecycle.record import Begin, Record, Revision, Run
+from sparkpoint.lifecycle.record import Record, Revision
 from sparkpoint.lifecycle.world import (
     PodFact,
     Policy,
@@ -31,13 +30,9 @@ from sparkpoint.lifecycle.world import (
     WorkerFact,
     World,
 )
-from tests.unit.lifecycle.simulated_cluster import (
-    TICK,
-    Behaviour,
-    BrokenPromiseError,
-    Cluster,
-    Stage,
-)
+from tests.unit.lifecycle.promises import Promises
+from tests.unit.lifecycle.simulated_cluster import TICK, Cluster
+from tests.unit.lifecycle.simulated_pods import Behaviour, BrokenPromiseError, Stage
 
 __all__ = ["JOB", "POLICY", "Cut", "Simulation", "revision"]
 
@@ -55,7 +50,6 @@ POLICY = Policy(
 )
 """Short, so that few ticks make an hour."""
 
-_SLACK = timedelta(seconds=30)
 _LONGEST = 1500
 """Ticks after which an operation is taken to be stuck: far beyond every timeout above."""
 
@@ -94,16 +88,12 @@ class Simulation:
     """What operators that died had yet to do: one that only slept does it later."""
     _wake: datetime | None = None
     _seen: _Seen | None = None
-    _stateless: set[str] = field(default_factory=set)
-    _asked: set[str] = field(default_factory=set)
-    _back: set[str] = field(default_factory=set)
-    _proven: int = 0
-    _opened: list[int] = field(default_factory=list)
-    _deleted: datetime | None = None
     _insisted: bool = False
+    _promises: Promises = field(init=False)
 
     def __post_init__(self) -> None:
         self.cluster = Cluster(self.behaviours)
+        self._promises = Promises(self.cluster)
         self._wake = self.cluster.now
 
     # --- the user --------------------------------------------------------------------------------
@@ -118,14 +108,14 @@ class Simulation:
 
     def restore(self, savepoint: str, sink: str) -> None:
         """Go to a savepoint."""
-        self._asked.add(savepoint)
+        self._promises.restores(savepoint)
         key = f"{savepoint}#{self.wish.generation}"
         self.edit(restore=RestoreWish(key=key, savepoint=savepoint, sink=sink))  # type: ignore[arg-type]
 
     def delete(self) -> None:
         """Delete the job."""
         if self.wish.deleting is None:
-            self._deleted = self.cluster.now
+            self._promises.deletes()
             self.edit(deleting=self.cluster.now)
 
     def retain(self, pick: int) -> None:
@@ -169,6 +159,8 @@ class Simulation:
         if cut is not None:
             self.late += decision.actions[most:]
             self._restart()
+        elif self.record.operation is None:
+            self.cluster.collect_pods()
         self.check()
 
     def _restart(self) -> None:
@@ -204,7 +196,7 @@ class Simulation:
         return decision
 
     def _write(self, record: Record) -> None:
-        self._note(self.record, record)
+        self._promises.writes(self.record, record, self.wish)
         self.record = record
         kept = record.revisions() | {self.wish.revision.name}
         self.cluster.revisions &= kept
@@ -225,7 +217,7 @@ class Simulation:
                 cluster.start_driver(run, expect, driver_name(JOB, run))
             case OpenGate(run=run):
                 cluster.open_gate(run)
-                self._check_begin(run)
+                self._promises.opens(run)
             case RequestStop(run=run, operation=operation, savepoint=savepoint):
                 cluster.request_stop(run, operation, savepoint)
             case DeletePod(uid=uid):
@@ -237,62 +229,9 @@ class Simulation:
             case _:
                 assert_never(action)
 
-    # --- promises that hold at any time ----------------------------------------------------------
-
-    def _note(self, old: Record, new: Record) -> None:
-        """Remember what the user's wishes allow."""
-        operation = new.operation
-        target = operation.target if operation is not None else None
-        if target is not None and self.wish.policy.mode == "Stateless":
-            self._stateless.add(target.revision.code)
-        for each in (old, new):
-            rolls_back = each.operation is not None and each.operation.kind is Kind.ROLLBACK
-            if rolls_back and each.stable is not None:
-                self._back.add(each.stable.savepoint or "")
-        if operation is not None and operation.fenced and old.run is not None:
-            self.cluster.leave_behind(old.run.epoch)
-        proven = new.stable is not None and new.stable.savepoint is None
-        if proven and new.stable != old.stable and new.run is not None:
-            directory = self.cluster.directories.get(new.run.epoch)
-            self._proven = len(directory.ledger) if directory is not None else 0
-
     def check(self) -> None:
-        """Promises about what is written down."""
-        missing = (self.record.references() & self.cluster.captured) - set(self.cluster.savepoints)
-        if missing:
-            raise BrokenPromiseError(f"{missing} are needed and were deleted")
-        epochs = [pod.run.epoch for pod in self.cluster.writers()]
-        if len(epochs) != len(set(epochs)):
-            raise BrokenPromiseError(f"two writers in one directory: {epochs}")
-        if self._deleted is not None and not self.released:
-            late = self.cluster.now - self._deleted - self.wish.policy.delete_timeout
-            if late > _SLACK:
-                raise BrokenPromiseError(f"the deletion takes too long: {self.record}")
-
-    def _check_begin(self, run: Run) -> None:
-        """An epoch whose gate opens for the first time begins with what it should."""
-        pod = self.cluster.driver(run)
-        if pod is None or not pod.admitted or run.epoch in self._opened:
-            return
-        former = max(self._opened, default=None)
-        self._opened.append(run.epoch)
-        length = len(self.cluster.directories[run.epoch].ledger)
-        source = run.source
-        if source.begin is Begin.EMPTY:
-            certain = any(each.certain for each in self.cluster.directories.values())
-            if certain and run.revision.code not in self._stateless:
-                raise BrokenPromiseError(f"epoch {run.epoch} begins empty although there is state")
-        elif source.savepoint in self._asked:
-            return
-        elif source.savepoint in self._back:
-            if length < self._proven:
-                raise BrokenPromiseError(
-                    f"the rollback to {length} loses what was proven: {self._proven}"
-                )
-        elif former is not None and length < self.cluster.directories[former].certain:
-            raise BrokenPromiseError(
-                f"epoch {run.epoch} begins at {length} and loses commits of {former}"
-            )
+        """What must hold at any time."""
+        self._promises.check(self.record, self.wish, released=self.released)
 
     # --- peace -----------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ def kill(folder: Path, task: str, step: int) -> int:
 def test_a_task_that_is_killed_at_any_point_and_run_again_ends_as_if_nothing_had_happened(
     tmp_path: Path, task: str
 ) -> None:
-    assert kill(tmp_path, task, step=3) > 8
+    assert kill(tmp_path, task, step=7) > 3
 
 
 @pytest.mark.soak

@@ -39,9 +39,9 @@ _STREAMS: Final = {
     # Failures of executors are otherwise counted over the whole life of the driver, and end it.
     "spark.executor.failuresValidityInterval": "1h",
     "spark.sql.streaming.metricsEnabled": "true",
-    # An executor on a node that is drained ends its tasks, gets no others, and counts as no failure.
-    # Its shuffle files do not move: they are of batches that are over, and moving them takes longer
-    # than the pod's grace period.
+    # An executor on a drained node ends its tasks, gets no others, and counts as no failure. Its
+    # shuffle files do not move: most are of batches that are over, and the pod's grace period is
+    # too short for all of them.
     "spark.decommission.enabled": "true",
     "spark.kubernetes.decommission.script": DECOMMISSION_SCRIPT,
     # Executors dial the driver's address: no name has to be resolved before they can be asked for,

@@ -198,6 +198,7 @@ def _container(spec: JobSpec, delivery: Delivery, arguments: list[str]) -> dict[
     # spark-defaults.conf cannot name what only the running pod knows.
     submit = "--conf spark.driver.host=$(POD_IP) pyspark-shell"
     fixed = [
+        *local_directories(spec),
         from_field("POD_IP", "status.podIP"),
         plain("PYSPARK_SUBMIT_ARGS", submit),
         plain("SPARK_CONF_DIR", SPARK_CONF_DIR),
@@ -208,7 +209,7 @@ def _container(spec: JobSpec, delivery: Delivery, arguments: list[str]) -> dict[
         **image_fields(spec),
         "args": arguments,
         "workingDir": WORK_DIRECTORY,
-        **merge(merge({"env": local_directories(spec)}, own), {"env": fixed}),
+        **merge(own, {"env": fixed}),
         "ports": _ports(spec),
         "resources": resources(spec.driver),
         "terminationMessagePath": TERMINATION_LOG,

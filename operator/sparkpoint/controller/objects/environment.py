@@ -15,6 +15,7 @@ _CREDENTIALS = (
     # Only temporary credentials have one.
     ("AWS_SESSION_TOKEN", True),
 )
+_LOCAL_DIRECTORIES = "SPARK_LOCAL_DIRS"
 _USUAL_REGION = "us-east-1"
 """What servers other than Amazon's are happy with."""
 
@@ -27,10 +28,11 @@ def environment(spec: JobSpec, role: Driver | Executor) -> dict[str, Any]:
 
 
 def local_directories(spec: JobSpec) -> list[dict[str, Any]]:
-    """Where Spark puts its files, unless the job's own configuration says it: this would win."""
-    if "spark.local.dir" in spec.spark_conf:
+    """Where Spark puts its files, unless the job says it: this would win over its configuration."""
+    said = {variable.name for variable in spec.driver.env} | spec.spark_conf.keys()
+    if said & {_LOCAL_DIRECTORIES, "spark.local.dir"}:
         return []
-    return [plain("SPARK_LOCAL_DIRS", LOCAL_DIRECTORY)]
+    return [plain(_LOCAL_DIRECTORIES, LOCAL_DIRECTORY)]
 
 
 def region_of(storage: Storage) -> str | None:

@@ -7,8 +7,8 @@ from sparkpoint.lifecycle.naming import worker_name
 from sparkpoint.lifecycle.phases import Kind
 from sparkpoint.lifecycle.record import Begin, Operation, Origin, Record, Result, Run
 from sparkpoint.lifecycle.recovery import recover
-from sparkpoint.lifecycle.step import Step, advance, backoff, finish, held_back, wait
-from sparkpoint.lifecycle.targets import way_back
+from sparkpoint.lifecycle.step import SOON, Step, advance, backoff, finish, held_back, wait
+from sparkpoint.lifecycle.targets import is_outdated, way_back
 from sparkpoint.lifecycle.world import WorkerFact, WorkerState, World
 
 __all__ = ["capture"]
@@ -36,7 +36,7 @@ def capture(world: World) -> Step:
     returned = tuple(pod for pod in world.writers(run.epoch) if not world.is_lost(pod))
     if worker is None and returned:
         # Left behind, and back again: it is ended first, so that what it commits is not lost.
-        return wait(world, message=f"Waiting for pod {returned[0].name} to end.")
+        return wait(world, wake=SOON, message=f"Waiting for pod {returned[0].name} to end.")
     if worker is None:
         able = world.record.able()
         revision = able[operation.tries % len(able)]
@@ -129,6 +129,8 @@ def _failed(world: World, run: Run, message: str) -> Step:
 def _without(world: World, run: Run, message: str) -> Step:
     """What is done if it cannot be captured."""
     operation = world.operation
+    if _gives_up_state(operation) and is_outdated(world):
+        return finish(world, Result.SUPERSEDED, "The state is not to be given up any more.")
     if _is_dispensable(operation):
         # The directory itself is still there: no reason to hold the user's wish up.
         return _told(_over(_uncaptured(world, operation.target), run), message)
@@ -143,6 +145,10 @@ def _is_dispensable(operation: Operation) -> bool:
     """Nothing is to begin from it."""
     target = operation.target
     return target is None or target.origin.savepoint != operation.savepoint
+
+
+def _gives_up_state(operation: Operation) -> bool:
+    return operation.target is not None and operation.target.origin.begin is Begin.EMPTY
 
 
 def _uncaptured(world: World, target: Run | None) -> World:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from sparkpoint.lifecycle.phases import Kind, Phase
+from sparkpoint.lifecycle.phases import AGAIN, Kind
 from sparkpoint.lifecycle.record import Begin, Held, Record, Result, Run
 from sparkpoint.lifecycle.step import Step, backoff, begin, finish, next_savepoint
 from sparkpoint.lifecycle.targets import continued, way_back
@@ -47,7 +47,7 @@ def _once_more(world: World, message: str) -> Step:
     """The same run with a new pod, through Stop again: pods of the first may be left."""
     record, operation, run = world.record, world.operation, _run(world.record)
     changed = record.with_operation(
-        phase=Phase.STOP,
+        phase=AGAIN[operation.phase],
         phase_started=world.now,
         target=continued(run, run.revision),
         savepoint=None,

@@ -4,8 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from sparkpoint.lifecycle.actions import OpenGate
-from sparkpoint.lifecycle.phases import Kind
-from sparkpoint.lifecycle.record import Held, Record, Result, Run, Stable
+from sparkpoint.lifecycle.record import Record, Result, Run, Stable
 from sparkpoint.lifecycle.step import SOON, Step, finish, wait
 from sparkpoint.lifecycle.steps.failing import failed, on_trial
 from sparkpoint.lifecycle.steps.gate import barred
@@ -48,7 +47,7 @@ def _ended(world: World, driver: PodFact) -> Step:
     ended = driver.exit
     if ended is not None and ended.finished:
         over = world.wish.policy.restart != "Always"
-        record = replace(world.record, finished=over, stable=_stable(world.record))
+        record = replace(_proven_record(world, committed=bool(ended.batches)), finished=over)
         return finish(replace(world, record=record), Result.SUCCEEDED, "The script has ended.")
     reason = f"{ended.reason}: {ended.message}".rstrip(": ") if ended is not None else "It ended."
     return failed(world, reason)
@@ -107,25 +106,21 @@ def _commits(query: QueryFact, base: dict[str, int]) -> int:
 
 def _proven(world: World, *, committed: bool) -> Step:
     operation = world.operation
-    record = replace(
-        world.record,
-        stable=_stable(world.record),
-        healthy_since=world.now,
-        due=None,
-        held=_still_held(world.record, operation.kind),
-        progressed=world.record.progressed or committed,
-    )
     first, stopped = operation.resumed, operation.stopped
     downtime = (first - stopped).total_seconds() if first and stopped else None
+    record = _proven_record(world, committed=committed)
     return finish(replace(world, record=record), Result.SUCCEEDED, downtime=downtime)
 
 
-def _still_held(record: Record, kind: Kind) -> Held | None:
-    """What was rolled back stays held, as does what waits while the former revision runs again."""
-    held = record.held
-    if held is None or held.reason == "GaveUp":
-        return None
-    return held if kind in (Kind.ROLLBACK, Kind.RECOVER, Kind.RESUME) else None
+def _proven_record(world: World, *, committed: bool) -> Record:
+    record = world.record
+    return replace(
+        record,
+        stable=_stable(record),
+        healthy_since=world.now,
+        due=None,
+        progressed=record.progressed or committed,
+    )
 
 
 def _stable(record: Record) -> Stable | None:

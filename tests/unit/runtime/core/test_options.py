@@ -92,7 +92,7 @@ def test_all_mistakes_are_told_at_once() -> None:
         ([*LEAST, "--token-file", "/t", "--", "job.py"], "--agent-port is missing"),
         ([*LEAST, "--rehearse", "s", "--", "job.py"], "--repository is missing"),
         ([*LEAST, "--rehearse", " ", "--repository", "/r", "--", "j"], "--rehearse is missing"),
-        ([*LEAST, "--repository", "/r", "--", "job.py"], "nothing without --rehearse"),
+        ([*LEAST, "--repository", "/r", "--", "job.py"], "--repository does nothing without"),
         ([*LEAST, "--rehearse-functions", "--", "job.py"], "nothing without --rehearse"),
         ([*LEAST, "--agent-url-file", "/u", "--", "job.py"], "--agent-port is missing"),
         (["--epoch", "--", "job.py"], "--epoch"),

@@ -1,0 +1,136 @@
+"""SparkSavepoints under the real operator: live, still, checked, disposed of; and its own death."""
+
+import json
+from typing import Any
+
+import pytest
+
+from dev.cluster.lifecycle import Cluster
+from dev.operator import NAMESPACE as OPERATOR
+from dev.operator import install_operator
+from tests.cluster.namespace import Namespace
+from tests.cluster.operated import Job, job_spec
+from tests.cluster.visits import prepare
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+
+_FILES = """
+import json, pathlib, sys
+root = pathlib.Path(sys.argv[1])
+print(json.dumps(sorted(str(path.relative_to(root)) for path in root.rglob(sys.argv[2]))))
+"""
+
+
+@pytest.fixture(scope="module")
+def operator(cluster: Cluster) -> Cluster:
+    """The cluster with the operator in it."""
+    install_operator(cluster)
+    return cluster
+
+
+def begin(namespace: Namespace, spec: dict[str, Any]) -> Job:
+    job = Job(namespace, spec)
+    prepare(namespace)
+    job.put_script()
+    job.feed(2)
+    job.apply()
+    job.await_exact()
+    job.await_phase("Running")
+    return job
+
+
+def ask(job: Job, name: str, **spec: Any) -> None:
+    job.namespace.apply(
+        {
+            "apiVersion": "sparkpoint.dev/v1alpha1",
+            "kind": "SparkSavepoint",
+            "metadata": {"name": name},
+            "spec": {"jobRef": {"name": job.name}, **spec},
+        }
+    )
+
+
+def savepoint(job: Job, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(job.namespace.kubectl("get", "ssp", name, "-o", "json"))
+    return found.get("status") or {}
+
+
+def await_savepoint(job: Job, name: str, *fields: str) -> dict[str, Any]:
+    """Wait until it is complete and these fields are there."""
+
+    def there() -> bool:
+        status = savepoint(job, name)
+        assert status.get("phase") != "Failed", status
+        return status.get("phase") == "Completed" and all(field in status for field in fields)
+
+    job.namespace.await_true(f"savepoint {name}", there, seconds=180, pods=job.drivers())
+    return savepoint(job, name)
+
+
+def files(job: Job, root: str, pattern: str) -> list[str]:
+    """What the volume holds."""
+    found: list[str] = json.loads(job.namespace.python("toolbox", _FILES, root, pattern))
+    return found
+
+
+def test_savepoints_are_taken_live_and_still_and_checked(
+    operator: Cluster, namespace: Namespace
+) -> None:
+    job = begin(namespace, job_spec())
+
+    ask(job, "live", verify="Content")
+    live = await_savepoint(job, "live", "id", "verified")
+    assert (live["verified"]["good"], live["verified"]["verdict"]) == (True, "Content")
+    assert live["batch"] >= 0
+    assert live["revision"] == job.status()["revisions"]["current"]
+    job.feed(1)
+    job.await_exact()
+
+    job.spec["suspend"] = True
+    job.apply()
+    job.await_phase("Suspended")
+    stopped = await_savepoint(job, "visits-suspend-2", "id")
+    assert stopped["clean"] is True
+    ask(job, "still", onDelete="Delete")
+    still = await_savepoint(job, "still", "id")
+    assert (still["batch"], still["id"] == stopped["id"]) == (stopped["batch"], False)
+    assert "visits/still.json" in str(files(job, "/data/savepoints/savepoints", "*.json"))
+
+    namespace.kubectl("delete", "ssp", "still", "--timeout=120s", timeout=150)
+    assert "visits/still.json" not in str(files(job, "/data/savepoints/savepoints", "*.json"))
+    job.spec["suspend"] = False
+    job.apply()
+    job.feed(1)
+    job.await_exact()
+
+
+def test_an_operator_that_dies_in_an_upgrade_is_followed_by_one_that_ends_it(
+    operator: Cluster, namespace: Namespace
+) -> None:
+    job = begin(namespace, job_spec())
+
+    job.spec["args"].append("--files-per-batch=2")
+    job.apply()
+    namespace.await_true("the upgrade to begin", lambda: job.status().get("operation"), seconds=60)
+    operator.kubectl("-n", OPERATOR, "delete", "pod", "--all", "--force", "--grace-period=0")
+    job.await_operation("Upgrade", "Succeeded")
+    job.feed(1)
+    job.await_exact()
+
+    assert (job.status()["epoch"], job.status()["attempt"]) == (2, 2)
+
+
+def test_everything_goes_with_a_job_that_says_so(operator: Cluster, namespace: Namespace) -> None:
+    spec = job_spec()
+    spec["checkpoint"]["onDelete"] = "Delete"
+    spec["savepoints"]["onDelete"] = "Delete"
+    job = begin(namespace, spec)
+    ask(job, "mine")
+    await_savepoint(job, "mine", "id")
+    assert files(job, "/data/checkpoints", "epoch-1")
+
+    namespace.kubectl("delete", "ssj", job.name, "--timeout=240s", timeout=270)
+
+    assert files(job, "/data/checkpoints", "epoch-*") == []
+    assert files(job, "/data/savepoints/savepoints", "*.json") == []
+    assert "mine" not in namespace.kubectl("get", "ssp")

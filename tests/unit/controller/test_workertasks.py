@@ -1,0 +1,62 @@
+"""The command lines of workers: the worker itself must be able to read every one of them."""
+
+from typing import Any
+
+import pytest
+
+from sparkpoint.api.job import JobSpec
+from sparkpoint.controller.objects import Owner, Repository
+from sparkpoint.controller.workertasks import arguments
+from sparkpoint.lifecycle.actions import Capture, Rehearse, RemoveData, Task
+from sparkpoint.lifecycle.record import Begin, Origin, Revision, Run
+from sparkpoint.worker.tasks import parse
+from tests.unit.controller.simulation import SPEC
+
+OWNER = Owner("shop", "visits", "u1")
+REVISION = Revision(name="r1", code="c1")
+ORIGIN = Origin(begin=Begin.EMPTY)
+RUN = Run(epoch=3, attempt=5, revision=REVISION, origin=ORIGIN, source=ORIGIN)
+TASKS: list[Task] = [
+    Capture(run=RUN, savepoint="visits-upgrade-2", revision=REVISION),
+    Rehearse(run=RUN, savepoint="visits-upgrade-2"),
+    Rehearse(run=RUN, savepoint="shop/other/old"),
+    RemoveData(run=RUN, revision=REVISION),
+]
+
+
+def spec(**changes: Any) -> JobSpec:
+    return JobSpec.model_validate({**SPEC, **changes})
+
+
+@pytest.mark.parametrize("endpoint", [None, "http://s3:8333"])
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: type(task).__name__)
+def test_the_worker_reads_what_it_is_told(task: Task, endpoint: str | None) -> None:
+    storage = {"storage": {"endpointUrl": endpoint}} if endpoint is not None else {}
+    repository = Repository("s3://data/savepoints", endpoint)
+
+    line = arguments(OWNER, spec(**storage), task, repository=repository, trigger="Upgrade")
+
+    assert parse(line, {})[0] == line[0]
+
+
+def test_a_trial_gets_the_script_with_its_arguments() -> None:
+    line = arguments(
+        OWNER,
+        spec(args=["--input", "$(INPUT)"]),
+        TASKS[1],
+        repository=Repository("/data/savepoints"),
+        trigger="Upgrade",
+    )
+
+    assert line[line.index("--") :] == ["--", "/opt/job/visits.py", "--input", "$(INPUT)"]
+    assert line[line.index("--deadline") + 1] == "480"
+
+
+def test_kubernetes_replaces_nothing_in_our_own_places() -> None:
+    checkpoint = {"location": "s3://data/$(HOME)/checkpoints"}
+
+    line = arguments(
+        OWNER, spec(checkpoint=checkpoint), TASKS[3], repository=None, trigger="Upgrade"
+    )
+
+    assert line[line.index("--root") + 1] == "s3://data/$$(HOME)/checkpoints"

@@ -1,0 +1,96 @@
+"""Which operation a wish needs, as a table."""
+
+from datetime import timedelta
+
+import pytest
+
+from sparkpoint.lifecycle.changes import change
+from sparkpoint.lifecycle.phases import Kind
+from sparkpoint.lifecycle.record import Held, Record
+from sparkpoint.lifecycle.world import Wish
+from tests.unit.lifecycle.worlds import NOW, A, B, empty, restore, revision, steady, wish, world
+
+RUN = steady(empty(A))
+SUSPENDED = steady(empty(A), suspended=True)
+HELD = Held(revision=B.name, restore=None, reason="RolledBack", message="")
+HELD_RESTORE = Held(revision=A.name, restore="s1#1", reason="Incompatible", message="")
+LATER = Held(
+    revision=B.name, restore=None, reason="SavepointFailed", message="", until=NOW + timedelta(1)
+)
+AGAIN = Held(
+    revision=B.name, restore=None, reason="SavepointFailed", message="", until=NOW - timedelta(1)
+)
+
+
+@pytest.mark.parametrize(
+    ("record", "wished", "expected"),
+    [
+        pytest.param(Record(), wish(A), Kind.START, id="nothing yet"),
+        pytest.param(Record(), wish(A, suspend=True), None, id="not to be started"),
+        pytest.param(RUN, wish(A), None, id="as wished"),
+        pytest.param(RUN, wish(A, generation=9, deadline=timedelta(1)), None, id="policy only"),
+        pytest.param(RUN, wish(B), Kind.UPGRADE, id="other code"),
+        pytest.param(RUN, wish(revision("a", size="9")), Kind.RESCALE, id="other size"),
+        pytest.param(RUN, wish(revision("b", size="9")), Kind.UPGRADE, id="other code and size"),
+        pytest.param(RUN, wish(revision("a", nonce="1")), Kind.RESTART, id="other nonce"),
+        pytest.param(RUN, wish(B, suspend=True), Kind.SUSPEND, id="suspend goes first"),
+        pytest.param(RUN, wish(B, restore=restore("s1")), Kind.RESTORE, id="restore with new code"),
+        pytest.param(SUSPENDED, wish(B, suspend=True), None, id="suspended stays so"),
+        pytest.param(SUSPENDED, wish(A), Kind.RESUME, id="resume"),
+        pytest.param(SUSPENDED, wish(B), Kind.UPGRADE, id="resume with new code"),
+        pytest.param(
+            steady(empty(A), restored="s1#1"), wish(A, restore=restore("s1")), None, id="restored"
+        ),
+        pytest.param(steady(empty(A), held=HELD), wish(B), None, id="held"),
+        pytest.param(steady(empty(A), held=HELD), wish(revision("c")), Kind.UPGRADE, id="other"),
+        pytest.param(steady(empty(A), held=LATER), wish(B), None, id="held for a time"),
+        pytest.param(steady(empty(A), held=AGAIN), wish(B), Kind.UPGRADE, id="time is over"),
+        pytest.param(
+            steady(empty(A), held=HELD, suspended=True), wish(B), Kind.RESUME, id="resume what was"
+        ),
+        pytest.param(
+            steady(empty(A), held=HELD_RESTORE, suspended=True),
+            wish(A, restore=restore("s1")),
+            Kind.RESUME,
+            id="resume what was not restored",
+        ),
+        pytest.param(
+            RUN,
+            wish(revision("a", state="p8"), mode="Stateless"),
+            Kind.UPGRADE,
+            id="other partitions without state",
+        ),
+    ],
+)
+def test_a_wish_needs_an_operation(record: Record, wished: Wish, expected: Kind | None) -> None:
+    found = change(world(record, wish=wished))
+
+    assert (found.kind if found else None) is expected
+    assert found is None or not found.refusal
+
+
+@pytest.mark.parametrize(
+    ("record", "wished", "words"),
+    [
+        pytest.param(RUN, wish(revision("a", state="p8")), "spec.state", id="other partitions"),
+        pytest.param(
+            RUN,
+            wish(A, restore=restore("s1", ready=False, problem="s1 is corrupt.")),
+            "s1 is corrupt.",
+            id="cannot be restored",
+        ),
+        pytest.param(
+            Record(),
+            wish(A, restore=restore("s1", ready=False)),
+            "s1 is not complete",
+            id="not there yet",
+        ),
+    ],
+)
+def test_what_cannot_be_had_is_refused_with_the_reason(
+    record: Record, wished: Wish, words: str
+) -> None:
+    found = change(world(record, wish=wished))
+
+    assert found is not None
+    assert words in found.refusal

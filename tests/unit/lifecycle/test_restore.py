@@ -1,0 +1,122 @@
+"""Going (back) to a savepoint."""
+
+from dataclasses import replace
+
+from sparkpoint.lifecycle import decide
+from sparkpoint.lifecycle.actions import Rehearse, RequestStop, StartDriver, StartWorker
+from sparkpoint.lifecycle.phases import Kind, Phase
+from sparkpoint.lifecycle.record import Result
+from tests.unit.lifecycle.worlds import (
+    A,
+    B,
+    driver,
+    during,
+    empty,
+    ended,
+    from_savepoint,
+    restore,
+    running,
+    stable,
+    steady,
+    stopped,
+    wish,
+    worker,
+    world,
+)
+
+RUN = empty(A)
+TARGET = from_savepoint("s2", A, opened=False, sink="Rewind")
+WISHED = wish(A, generation=2, restore=restore("s2"))
+HEALTHY = {"pods": (driver(RUN),), "agent": running(RUN)}
+
+
+def test_the_code_is_tried_on_the_savepoint_itself() -> None:
+    decision = decide(world(steady(RUN), wish=WISHED, newest="s9", **HEALTHY))
+
+    task = Rehearse(run=TARGET, savepoint="s2")
+    assert decision.actions == (StartWorker(name="visits-restore-7-prepare-1-0", task=task),)
+    assert "s2" in decision.record.references()
+
+
+def test_what_is_given_up_is_captured_first() -> None:
+    record = during(
+        Kind.RESTORE,
+        Phase.PREPARE,
+        RUN,
+        generation=2,
+        target=TARGET,
+        savepoint="visits-restore-7",
+        restore="s2#1",
+    )
+    tried = worker("visits-restore-7-prepare-1-0", "Compatible")
+
+    decision = decide(world(record, wish=WISHED, workers=(tried,), **HEALTHY))
+
+    ask = RequestStop(run=RUN, operation="restore-7", savepoint="visits-restore-7")
+    assert decision.actions == (ask,)
+
+
+def test_the_wish_is_carried_out_once_the_run_begins_from_it() -> None:
+    facts = {"target": TARGET, "savepoint": "visits-restore-7", "restore": "s2#1"}
+    record = during(Kind.RESTORE, Phase.STOP, RUN, generation=2, **facts)
+
+    decision = decide(world(record, wish=WISHED, pods=(stopped(RUN, "visits-restore-7"),)))
+
+    assert decision.record.run == TARGET
+    assert decision.record.restored == "s2#1"
+    assert decision.record.stable == stable(A, "visits-restore-7")
+    assert decision.actions == (StartDriver(run=TARGET, expect="restored"),)
+
+
+def test_a_recovery_in_the_meantime_does_not_pass_for_the_restore() -> None:
+    wished = wish(A, generation=2, restore=restore("s2", ready=False))
+
+    decision = decide(world(steady(RUN), wish=wished, pods=(ended(RUN),)))
+
+    assert decision.record.operation is not None
+    assert decision.record.operation.kind is Kind.RECOVER
+    assert decision.record.restored is None
+
+
+def test_an_upgrade_later_does_not_restore_again() -> None:
+    record = steady(TARGET, restored="s2#1")
+    wished = wish(B, generation=3, restore=restore("s2"), compatibility="Skip")
+
+    decision = decide(world(record, wish=wished))
+
+    assert decision.record.operation is not None
+    assert decision.record.operation.kind is Kind.UPGRADE
+
+
+def test_the_same_savepoint_is_restored_again_under_another_key() -> None:
+    record = steady(replace(TARGET, opened=True), restored="s2#1")
+    again = restore("s2", key="s2#2")
+
+    decision = decide(world(record, wish=wish(A, generation=3, restore=again)))
+
+    assert decision.record.operation is not None
+    assert decision.record.operation.kind is Kind.RESTORE
+    assert decision.record.operation.restore == "s2#2"
+
+
+def test_another_key_takes_over_while_nothing_was_touched() -> None:
+    facts = {"target": TARGET, "savepoint": "visits-restore-7", "restore": "s2#1"}
+    record = during(Kind.RESTORE, Phase.PREPARE, RUN, generation=2, **facts)
+    again = restore("s2", key="s2#2")
+
+    decision = decide(world(record, wish=wish(A, generation=3, restore=again), **HEALTHY))
+
+    assert decision.record.last is not None
+    assert decision.record.last.result is Result.SUPERSEDED
+
+
+def test_going_to_a_savepoint_before_the_gate_opened_can_be_undone_too() -> None:
+    unopened = from_savepoint("s5", A, opened=False)
+    record = steady(unopened, stable=stable(A), suspended=True)
+    wished = wish(A, generation=2, restore=restore("s2"), compatibility="Skip")
+
+    decision = decide(world(record, wish=wished))
+
+    assert decision.record.run is not None
+    assert decision.record.run.source.savepoint == "s2"
+    assert decision.record.stable == stable(A, "s5")
