@@ -21,6 +21,8 @@ __all__ = ["component_states", "is_running", "start_node", "stop_node"]
 _CHECKOUT = Path(__file__).parent.parent.parent
 _START_TIMEOUT = 150.0
 _LOG_TAIL = 15
+# The kernel takes network namespaces apart one by one, in its own time: of a busy node, minutes.
+_LINK_SECONDS = 240
 # A node outlives whoever started it; a collected Popen object would complain of that.
 _STARTED: list[subprocess.Popen[bytes]] = []
 
@@ -58,9 +60,9 @@ def stop_node(layout: Layout) -> None:
         # unshare was started with --kill-child: its death kills PID 1 of the node, and the kernel
         # then kills the rest of the PID namespace.
         os.kill(pid, signal.SIGKILL)
-        _await(lambda: not _alive(pid), 30, f"process {pid} of cluster {layout.name} to end")
-    _await(lambda: _link_gone(layout), 30, f"link {layout.link} to go")
-    _await(lambda: cgroups.remove_groups(layout), 30, f"cgroup {layout.cgroup} to empty")
+        _await(lambda: not _alive(pid), 120, f"process {pid} of cluster {layout.name} to end")
+    _await(lambda: _link_gone(layout), _LINK_SECONDS, f"link {layout.link} to go")
+    _await(lambda: cgroups.remove_groups(layout), 120, f"cgroup {layout.cgroup} to empty")
     (layout.folder / "node.pid").unlink(missing_ok=True)
 
 

@@ -38,5 +38,5 @@ def configure_logs(kind: LogFormat, *, verbose: bool) -> None:
     root.setLevel(logging.DEBUG if verbose else logging.INFO)
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.INFO if verbose else logging.WARNING)
-    # kopf warns whenever it ends the loop of a resource that is being deleted, which is as it should.
+    # kopf warns whenever it ends the loop of a resource that is being deleted; so it should end.
     logging.getLogger("kopf.objects").setLevel(logging.INFO if verbose else logging.ERROR)

@@ -21,7 +21,7 @@ from sparkpoint.lifecycle.actions import (
     StoreRevision,
 )
 from sparkpoint.lifecycle.naming import driver_name
-from sparkpoint.lifecycle.record import Record, Revision
+from sparkpoint.lifecycle.record import Record, Revision, SinkPolicy
 from sparkpoint.lifecycle.world import (
     PodFact,
     Policy,
@@ -54,9 +54,10 @@ _LONGEST = 1500
 """Ticks after which an operation is taken to be stuck: far beyond every timeout above."""
 
 
-def revision(code: str, size: int = 1, nonce: int = 0) -> Revision:
+def revision(code: str, size: int = 1, nonce: int = 0, partitions: int = 8) -> Revision:
     """What a spec with this code and size is built from."""
-    return Revision(name=f"{code}-{size}-{nonce}", code=code, size=str(size))
+    name = f"{code}-{size}-{nonce}-{partitions}"
+    return Revision(name=name, code=code, size=str(size), state=str(partitions))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +107,16 @@ class Simulation:
             self.wish = replace(self.wish, generation=generation, **changes)  # type: ignore[arg-type]
             self._wake = self.cluster.now
 
-    def restore(self, savepoint: str, sink: str) -> None:
+    def restore(self, savepoint: str, sink: SinkPolicy, *, ready: bool) -> None:
         """Go to a savepoint."""
         self._promises.restores(savepoint)
         key = f"{savepoint}#{self.wish.generation}"
-        self.edit(restore=RestoreWish(key=key, savepoint=savepoint, sink=sink))  # type: ignore[arg-type]
+        self.edit(restore=RestoreWish(key=key, savepoint=savepoint, sink=sink, ready=ready))
+
+    def complete(self) -> None:
+        """The savepoint to go to can be read from now on; the spec does not change."""
+        if self.wish.restore is not None:
+            self.wish = replace(self.wish, restore=replace(self.wish.restore, ready=True))
 
     def delete(self) -> None:
         """Delete the job."""
@@ -257,6 +263,7 @@ class Simulation:
                 # Without a repository, a directory cannot be left to a pod that may live on.
                 self.cluster.bring_back(pod)
         self.late.clear()
+        self.complete()
         self._restart()
 
     def _wishes_once_more(self) -> bool:
@@ -265,7 +272,8 @@ class Simulation:
         if held is None or self._insisted or self._is_bad_wish() or self.wish.suspend:
             return False
         self._insisted = True
-        self.edit(revision=revision(self.wish.revision.code, nonce=9))
+        insisted = replace(self.wish.revision, name=f"{self.wish.revision.name}-again")
+        self.edit(revision=insisted)
         return True
 
     def _check_bounded(self, began: dict[str, int], passed: int) -> None:
@@ -283,7 +291,16 @@ class Simulation:
             return self.record.run is None or (
                 self.record.suspended and self.record.operation is None and not self._reachable()
             )
+        if self._is_refused():
+            # It goes on as it was, whatever that was.
+            return self.record.operation is None
         return self._runs_well() or self._has_ended() or self._can_do_no_better()
+
+    def _is_refused(self) -> bool:
+        """Other partitions while there is state cannot be had."""
+        run, wish = self.record.run, self.wish
+        refused = run is not None and run.revision.state != wish.revision.state
+        return refused and self._is_restored() and wish.policy.mode != "Stateless"
 
     def _has_ended(self) -> bool:
         """The script has done its work, or the job was left alone as its policy wants."""
@@ -330,7 +347,10 @@ class Simulation:
     def _check_calm(self) -> None:
         """Nothing more is done to a job that is as it should be."""
         ends = self.behaviours[self.wish.revision.code] is Behaviour.ENDS
-        if self.released or ends or self._is_bad_wish():
+        if self.released or ends or self._is_refused():
+            return
+        if self._is_bad_wish():
+            self._check_undisturbed()
             return
         if self.record.held is not None and not self.wish.suspend:
             raise BrokenPromiseError(f"a good wish is held: {self.record}")
@@ -351,6 +371,21 @@ class Simulation:
         runs = not self.wish.suspend and self.cluster.input
         if runs and self._length() <= before:
             raise BrokenPromiseError("a healthy job does not go on")
+
+    def _check_undisturbed(self) -> None:
+        """A bad wish that is tried again and again does no harm to what runs instead of it."""
+        run = self.record.run
+        if run is None or self.wish.suspend or run.revision == self.wish.revision:
+            return
+        if self.behaviours[run.revision.code] is not Behaviour.GOOD or not self._runs_well():
+            return
+        before = self._length()
+        for _ in range(150):
+            self.tick()
+        if self.record.run != run:
+            raise BrokenPromiseError(f"a bad wish disturbs {run}: {self.record}")
+        if self.cluster.input and self._length() < before + 140:
+            raise BrokenPromiseError(f"a bad wish keeps {run} from going on: {self.record}")
 
     def _length(self) -> int:
         run = self.record.run

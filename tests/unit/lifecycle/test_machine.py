@@ -109,10 +109,22 @@ class Machine(RuleBasedStateMachine):
         self.simulation.edit(suspend=suspend)
 
     @precondition(lambda self: self.simulation.cluster.savepoints)
-    @event(pick=_PICK, sink=_SINKS)
-    def restore(self, pick: int, sink: SinkPolicy) -> None:
+    @event(pick=_PICK, sink=_SINKS, ready=st.sampled_from([True, True, False]))
+    def restore(self, pick: int, sink: SinkPolicy, ready: bool) -> None:
         names = sorted(self.simulation.cluster.savepoints)
-        self.simulation.restore(names[pick % len(names)], sink)
+        self.simulation.restore(names[pick % len(names)], sink, ready=ready)
+
+    @event()
+    def savepoint_is_complete(self) -> None:
+        self.simulation.complete()
+
+    @event()
+    def withdraw_restore(self) -> None:
+        self.simulation.edit(restore=None)
+
+    @event(code=_GOOD)
+    def change_partitions(self, code: str) -> None:
+        self.simulation.edit(revision=revision(code, partitions=16))
 
     @event(
         mode=st.sampled_from(["Savepoint", "Savepoint", "LastCommit", "Stateless"]),
