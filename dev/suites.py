@@ -15,9 +15,9 @@ from dev.image.build import build_images
 
 # Folder, how long it usually takes on 2 cores with warm caches, and how it is spread over them.
 _SUITES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("tests/unit", "80 s", ("-n", "2", "--dist", "loadfile")),
-    ("tests/spark", "12 min", ("-n", "2", "--dist", "worksteal")),
-    ("tests/cluster", "10 min; 12 more with empty caches", ()),
+    ("tests/unit", "2 min", ("-n", "2", "--dist", "loadfile")),
+    ("tests/spark", "16 min", ("-n", "2", "--dist", "worksteal")),
+    ("tests/cluster", "16 min; 12 more with empty caches", ()),
 )
 
 
