@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from sparkpoint.lifecycle.phases import Kind
-from sparkpoint.lifecycle.record import Held
+from sparkpoint.lifecycle.record import Begin, Held, Run
 from sparkpoint.lifecycle.world import Wish, World
 
 __all__ = ["Change", "change", "is_of_wish"]
@@ -42,7 +42,7 @@ def _of_revision(world: World) -> Change | None:
     if run is None or run.revision.name == wish.revision.name:
         return None
     new, old = wish.revision, run.revision
-    if new.state != old.state and wish.policy.mode != "Stateless":
+    if new.state != old.state and _has_state(run) and wish.policy.mode != "Stateless":
         sentence = (
             "spec.state cannot change while there is state: the number of partitions and the "
             "provider are fixed in the checkpoint. Set them back, or give up the state with "
@@ -52,6 +52,11 @@ def _of_revision(world: World) -> Change | None:
     if new.code != old.code or new.state != old.state:
         return _unless_held(world, Change(kind=Kind.UPGRADE))
     return _unless_held(world, Change(kind=Kind.RESCALE if new.size != old.size else Kind.RESTART))
+
+
+def _has_state(run: Run) -> bool:
+    """Whether anything was ever written, or would be lost: a first run may not have come so far."""
+    return run.opened or run.left is not None or run.source.begin is not Begin.EMPTY
 
 
 def _not_ready(world: World) -> str:

@@ -40,7 +40,8 @@ def _without_old_wish(world: World) -> Record:
     record = world.record
     if record.held is None or is_of_wish(record.held, world.wish):
         return record
-    return replace(record, held=None)
+    # A job that was left alone is looked at anew: it is not taken for one that has done its work.
+    return replace(record, held=None, finished=record.finished and record.held.reason != "GaveUp")
 
 
 def _retry(world: World) -> timedelta | None:

@@ -293,13 +293,15 @@ class Simulation:
             )
         if self._is_refused():
             # It goes on as it was, whatever that was.
-            return self.record.operation is None
+            return self.record.operation is None or self.record.failures > 3
         return self._runs_well() or self._has_ended() or self._can_do_no_better()
 
     def _is_refused(self) -> bool:
         """Other partitions while there is state cannot be had."""
         run, wish = self.record.run, self.wish
-        refused = run is not None and run.revision.state != wish.revision.state
+        if run is None or not (run.opened or run.left or run.source.savepoint):
+            return False
+        refused = run.revision.state != wish.revision.state
         return refused and self._is_restored() and wish.policy.mode != "Stateless"
 
     def _has_ended(self) -> bool:
@@ -375,7 +377,8 @@ class Simulation:
     def _check_undisturbed(self) -> None:
         """A bad wish that is tried again and again does no harm to what runs instead of it."""
         run = self.record.run
-        if run is None or self.wish.suspend or run.revision == self.wish.revision:
+        held = self.record.held
+        if run is None or self.wish.suspend or held is None or held.reason == "SavepointFailed":
             return
         if self.behaviours[run.revision.code] is not Behaviour.GOOD or not self._runs_well():
             return

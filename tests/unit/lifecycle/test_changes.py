@@ -8,7 +8,18 @@ from sparkpoint.lifecycle.changes import change
 from sparkpoint.lifecycle.phases import Kind
 from sparkpoint.lifecycle.record import Held, Record
 from sparkpoint.lifecycle.world import Wish
-from tests.unit.lifecycle.worlds import NOW, A, B, empty, restore, revision, steady, wish, world
+from tests.unit.lifecycle.worlds import (
+    NOW,
+    A,
+    B,
+    empty,
+    from_savepoint,
+    restore,
+    revision,
+    steady,
+    wish,
+    world,
+)
 
 RUN = steady(empty(A))
 SUSPENDED = steady(empty(A), suspended=True)
@@ -55,6 +66,12 @@ AGAIN = Held(
             id="resume what was not restored",
         ),
         pytest.param(
+            steady(empty(A, opened=False)),
+            wish(revision("a", state="p8")),
+            Kind.UPGRADE,
+            id="other partitions before anything was written",
+        ),
+        pytest.param(
             RUN,
             wish(revision("a", state="p8"), mode="Stateless"),
             Kind.UPGRADE,
@@ -73,6 +90,12 @@ def test_a_wish_needs_an_operation(record: Record, wished: Wish, expected: Kind 
     ("record", "wished", "words"),
     [
         pytest.param(RUN, wish(revision("a", state="p8")), "spec.state", id="other partitions"),
+        pytest.param(
+            steady(from_savepoint("s1", A, opened=False)),
+            wish(revision("a", state="p8")),
+            "spec.state",
+            id="other partitions than the savepoint's",
+        ),
         pytest.param(
             RUN,
             wish(A, restore=restore("s1", ready=False, problem="s1 is corrupt.")),

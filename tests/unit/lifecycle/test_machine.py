@@ -234,5 +234,6 @@ def test_promises_hold_in_any_order_of_edits_faults_and_crashes() -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(7200)
 def test_promises_hold_in_many_more_orders() -> None:
     _explore(5000, 60, same=False)

@@ -1,5 +1,6 @@
 """A driver that ends, falls silent or stands is replaced; one that has done its work is not."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -71,6 +72,21 @@ def test_a_job_is_left_alone_after_so_many_failures(failures: int, given_up: boo
     assert decision.record.finished is given_up
     assert (decision.record.operation is None) is given_up
     assert (decision.record.held is not None) is given_up
+
+
+def test_why_a_job_was_left_alone_is_not_forgotten_by_an_edit_that_is_taken_back() -> None:
+    pods = (ended(RUN),)
+    alone = decide(world(steady(RUN), wish=wish(A, restart="Never"), pods=pods)).record
+
+    edited = decide(world(alone, wish=wish(B, restart="Never", generation=2), pods=pods)).record
+    assert edited.operation is not None
+    superseded = replace(edited, operation=None)
+    back = decide(world(superseded, wish=wish(A, restart="Never", generation=3), pods=pods)).record
+
+    assert not edited.finished
+    assert back.finished
+    assert back.held is not None
+    assert back.held.reason == "GaveUp"
 
 
 def test_a_job_that_was_left_alone_starts_afresh_when_it_is_resumed() -> None:

@@ -259,7 +259,25 @@ def test_a_stop_that_captured_is_followed_by_the_launch_at_once() -> None:
 
     assert decision.record.run == NEW
     assert decision.record.stable == stable(A, "visits-upgrade-7")
+    assert not decision.record.progressed
     assert decision.actions == (StartDriver(run=NEW, expect="restored"),)
+
+
+def test_a_savepoint_of_another_stop_is_not_taken_for_this_one() -> None:
+    seen = standing(OLD, "suspend-6", "Done", savepoint="visits-suspend-6")
+
+    decision = decide(world(upgrading(Phase.STOP), wish=wish(B), pods=HEALTHY["pods"], agent=seen))
+
+    assert decision.record.operation is not None
+    assert not decision.record.operation.captured
+
+
+def test_an_agent_that_answers_to_the_stop_is_not_silent_any_more() -> None:
+    record = upgrading(Phase.STOP, silent_since=ago(minutes=4))
+
+    decision = decide(world(record, wish=wish(B), **HEALTHY))
+
+    assert decision.record.silent_since is None
 
 
 # --- capture -------------------------------------------------------------------------------------
@@ -518,6 +536,17 @@ def test_who_thinks_better_of_giving_up_the_state_gets_it_back() -> None:
     run = from_savepoint("visits-upgrade-7", A, epoch=3, attempt=3, opened=False)
     assert decision.record.run == run
     assert decision.actions == (StartDriver(run=run, expect="restored"),)
+
+
+def test_who_gives_up_the_state_twice_can_still_think_better_of_it() -> None:
+    unopened = replace(empty(B, epoch=2, attempt=2, opened=False), left="visits-upgrade-7")
+    record = during(Kind.UPGRADE, Phase.LAUNCH, unopened, target=unopened)
+
+    decision = decide(world(record, wish=wish(C, generation=2, mode="Stateless")))
+
+    assert decision.record.run is not None
+    assert decision.record.run.revision == C
+    assert decision.record.run.left == "visits-upgrade-7"
 
 
 def test_state_that_cannot_be_captured_is_given_up_only_if_that_is_still_wished() -> None:
