@@ -211,9 +211,9 @@ def _log_verdict(info: RehearsalInfo) -> None:
     for name, query in info.queries.items():
         error = query.error
         said = [f"{error.type}: {error.message}", error.remedy] if error else [query.note]
-        text = " ".join(part for part in said if part)
+        text = "".join(f" {part}" for part in said if part)
         level = logging.INFO if query.verdict == "compatible" else logging.WARNING
-        logger.log(level, "Rehearsal: query %s is %s. %s", name, query.verdict, text)
+        logger.log(level, "Rehearsal: query %s is %s.%s", name, query.verdict, text)
     if info.error is not None:
         logger.warning("Rehearsal: %s: %s", info.error.type, info.error.message)
     logger.info("Rehearsed on savepoint %s: %s", info.savepoint, info.verdict)
