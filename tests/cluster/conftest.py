@@ -9,6 +9,7 @@ import pytest
 
 from dev.cluster.lifecycle import Cluster, lower_cluster, raise_cluster
 from dev.image.load import load_images
+from dev.operator import install_operator
 from tests.cluster.namespace import Namespace
 
 _CLUSTER = os.environ.get("TEST_CLUSTER", "test")
@@ -26,6 +27,13 @@ def cluster() -> Iterator[Cluster]:
     yield raised
     if raised.layout and "KEEP_CLUSTER" not in os.environ:
         lower_cluster(raised.layout)
+
+
+@pytest.fixture(scope="session")
+def operator(cluster: Cluster) -> Cluster:
+    """The same cluster with the operator in it."""
+    install_operator(cluster)
+    return cluster
 
 
 @pytest.fixture

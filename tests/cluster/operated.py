@@ -6,7 +6,7 @@ from typing import Any
 
 from dev.jobs import EXAMPLE, RUNTIME_IMAGE
 from tests.cluster.namespace import Namespace
-from tests.cluster.visits import feed, output, truth
+from tests.cluster.visits import feed, make_bucket, output, prepare, truth
 
 __all__ = ["Job", "job_spec"]
 
@@ -44,6 +44,17 @@ class Job:
         self.name = name
         self.spec = copy.deepcopy(spec)
         self.fed = 0
+
+    def begin(self) -> None:
+        """Everything that it needs, some input, and wait until it runs with the right counts."""
+        prepare(self.namespace)
+        if self.spec["checkpoint"]["location"].startswith("s3:"):
+            make_bucket(self.namespace)
+        self.put_script()
+        self.feed(2)
+        self.apply()
+        self.await_exact()
+        self.await_phase("Running")
 
     def put_script(self, source: str | None = None) -> None:
         """The ConfigMap with the script."""

@@ -5,34 +5,14 @@ import json
 import pytest
 
 from dev.cluster.lifecycle import Cluster
-from dev.operator import install_operator
 from tests.cluster.namespace import Namespace
 from tests.cluster.operated import Job, job_spec
-from tests.cluster.visits import make_bucket, prepare
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 
-@pytest.fixture(scope="module")
-def operator(cluster: Cluster) -> Cluster:
-    """The cluster with the operator in it."""
-    install_operator(cluster)
-    return cluster
-
-
-def _begin(job: Job) -> None:
-    prepare(job.namespace)
-    if job.spec["checkpoint"]["location"].startswith("s3:"):
-        make_bucket(job.namespace)
-    job.put_script()
-    job.feed(2)
-    job.apply()
-    job.await_exact()
-    job.await_phase("Running")
-
-
 def _story(job: Job) -> None:
-    _begin(job)
+    job.begin()
     before = job.get()["metadata"]["generation"], job.drivers()
     job.apply()
     assert (job.get()["metadata"]["generation"], job.drivers()) == before
@@ -82,7 +62,7 @@ def test_a_revision_that_crashes_is_rolled_back_and_the_job_goes_on_exactly(
     operator: Cluster, namespace: Namespace
 ) -> None:
     job = Job(namespace, job_spec())
-    _begin(job)
+    job.begin()
 
     job.spec["args"].append("--no-such-option")
     job.apply()
@@ -105,7 +85,7 @@ def test_a_driver_that_is_killed_or_deleted_is_recovered_exactly(
     operator: Cluster, namespace: Namespace
 ) -> None:
     job = Job(namespace, job_spec())
-    _begin(job)
+    job.begin()
 
     namespace.kubectl("exec", job.drivers()[-1], "--", "sh", "-c", "kill -9 -1", "--")
     job.feed(1)

@@ -7,10 +7,8 @@ import pytest
 
 from dev.cluster.lifecycle import Cluster
 from dev.operator import NAMESPACE as OPERATOR
-from dev.operator import install_operator
 from tests.cluster.namespace import Namespace
 from tests.cluster.operated import Job, job_spec
-from tests.cluster.visits import prepare
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
@@ -19,24 +17,6 @@ import json, pathlib, sys
 root = pathlib.Path(sys.argv[1])
 print(json.dumps(sorted(str(path.relative_to(root)) for path in root.rglob(sys.argv[2]))))
 """
-
-
-@pytest.fixture(scope="module")
-def operator(cluster: Cluster) -> Cluster:
-    """The cluster with the operator in it."""
-    install_operator(cluster)
-    return cluster
-
-
-def begin(namespace: Namespace, spec: dict[str, Any]) -> Job:
-    job = Job(namespace, spec)
-    prepare(namespace)
-    job.put_script()
-    job.feed(2)
-    job.apply()
-    job.await_exact()
-    job.await_phase("Running")
-    return job
 
 
 def ask(job: Job, name: str, **spec: Any) -> None:
@@ -76,7 +56,8 @@ def files(job: Job, root: str, pattern: str) -> list[str]:
 def test_savepoints_are_taken_live_and_still_and_checked(
     operator: Cluster, namespace: Namespace
 ) -> None:
-    job = begin(namespace, job_spec())
+    job = Job(namespace, job_spec())
+    job.begin()
 
     ask(job, "live", verify="Content")
     live = await_savepoint(job, "live", "id", "verified")
@@ -107,7 +88,8 @@ def test_savepoints_are_taken_live_and_still_and_checked(
 def test_an_operator_that_dies_in_an_upgrade_is_followed_by_one_that_ends_it(
     operator: Cluster, namespace: Namespace
 ) -> None:
-    job = begin(namespace, job_spec())
+    job = Job(namespace, job_spec())
+    job.begin()
 
     job.spec["args"].append("--files-per-batch=2")
     job.apply()
@@ -124,7 +106,8 @@ def test_everything_goes_with_a_job_that_says_so(operator: Cluster, namespace: N
     spec = job_spec()
     spec["checkpoint"]["onDelete"] = "Delete"
     spec["savepoints"]["onDelete"] = "Delete"
-    job = begin(namespace, spec)
+    job = Job(namespace, spec)
+    job.begin()
     ask(job, "mine")
     await_savepoint(job, "mine", "id")
     assert files(job, "/data/checkpoints", "epoch-1")

@@ -80,5 +80,5 @@ def _is_held(world: World) -> bool:
 
 def is_of_wish(held: Held, wish: Wish) -> bool:
     """Whether what is held is what is wished for now."""
-    restore = wish.restore.key if wish.restore is not None else None
+    restore = wish.restore_key
     return (held.revision, held.restore) == (wish.revision.name, restore)

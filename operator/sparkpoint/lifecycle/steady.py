@@ -105,14 +105,14 @@ def _was_asked_to(ended: DriverExit) -> bool:
 def _words(ended: DriverExit | None) -> str:
     if ended is None:
         return "The driver's pod is gone."
-    return f"{ended.reason}: {ended.message}".rstrip(": ")
+    return ended.words
 
 
 def _left_alone(world: World, message: str) -> Step:
     told = Event(reason="GaveUp", message=f"Not restarted again. {message}", warning=True)
     held = Held(
         revision=world.wish.revision.name,
-        restore=world.wish.restore.key if world.wish.restore is not None else None,
+        restore=world.wish.restore_key,
         reason="GaveUp",
         message=message,
     )

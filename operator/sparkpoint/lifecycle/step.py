@@ -68,7 +68,6 @@ def begin(
 ) -> Step:
     """Write down a new operation; `savepoint`: what it captures, if it does."""
     sequence = world.record.sequence + 1
-    restore = world.wish.restore
     operation = Operation(
         id=operation_id(kind, sequence),
         kind=kind,
@@ -79,7 +78,7 @@ def begin(
         target=target,
         savepoint=savepoint,
         stopped=last_commit(world),
-        restore=restore.key if restore is not None and kind in _RESTORES else None,
+        restore=world.wish.restore_key if kind in _RESTORES else None,
         message=message,
     )
     record = replace(world.record, operation=operation, sequence=sequence)
@@ -176,7 +175,7 @@ def finish(
 def hold(world: World, reason: str, message: str, *, until: datetime | None) -> Record:
     """Do not try this wish again before `until`; None: not at all, a new edit is needed."""
     wish, held = world.wish, world.record.held
-    restore = wish.restore.key if wish.restore is not None else None
+    restore = wish.restore_key
     same = held is not None and is_of_wish(held, wish)
     return replace(
         world.record,

@@ -82,6 +82,11 @@ class Wish:
     deleting: datetime | None = None
     policy: Policy = field(default_factory=Policy)
 
+    @property
+    def restore_key(self) -> str | None:
+        """Of what is to be restored; None if nothing is."""
+        return self.restore.key if self.restore is not None else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverExit:
@@ -101,6 +106,11 @@ class DriverExit:
     def finished(self) -> bool:
         """The script ended by itself and well."""
         return self.reason == "ScriptEnded" and self.code == 0
+
+    @property
+    def words(self) -> str:
+        """For people."""
+        return f"{self.reason}: {self.message}".rstrip(": ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +219,13 @@ class World:
         if self.record.operation is None:
             raise ValueError("there is no operation under way")
         return self.record.operation
+
+    @property
+    def run(self) -> Run:
+        """What an operation launches or waits for; asked for only where it is written down."""
+        if self.record.run is None:
+            raise ValueError("the run is not written down")
+        return self.record.run
 
     def driver(self, run: Run) -> PodFact | None:
         """The driver pod of exactly this attempt."""

@@ -21,6 +21,7 @@ from sparkpoint.checkpoint.names import batch_number
 from sparkpoint.runtime.explaining import explain, is_foreseen
 from sparkpoint.runtime.model import SavepointSummary
 from sparkpoint.runtime.orders import Go, Line, Order, folder_of
+from sparkpoint.runtime.summaries import summarize
 from sparkpoint.savepoint import CaptureRequest, Repository, Savepoint
 from sparkpoint.savepoint.catalogue import read_if_present
 from sparkpoint.savepoint.errors import NameTakenError, NoQueryError
@@ -71,7 +72,8 @@ class Capture:
                 existing = error.existing
         self._check_ours(existing)
         self._repository.tag(existing, self._order.tags)
-        return self._summary(existing, names, left_out)
+        uri = self._repository.store.uri
+        return summarize(existing, uri, names=names, left_out=left_out)
 
     def _capture(self, folders: tuple[str, ...], report: "Reporter") -> Savepoint:
         order = self._order
@@ -152,26 +154,6 @@ class Capture:
     @property
     def _where(self) -> str:
         return f"{self._repository.store.uri}/{self._path}"
-
-    def _summary(
-        self, savepoint: Savepoint, names: Mapping[str, str], left_out: list[str]
-    ) -> SavepointSummary:
-        manifest = savepoint.manifest
-        parent = manifest.parent
-        return SavepointSummary(
-            id=savepoint.id,
-            name=manifest.name,
-            batches={names.get(q.prefix, q.prefix): q.batch for q in manifest.queries},
-            files=manifest.files.count,
-            bytes=manifest.files.bytes,
-            new_bytes=manifest.files.new_bytes,
-            seconds=manifest.timing.seconds,
-            created=manifest.created,
-            parent=f"{parent.namespace}/{parent.job}/{parent.name}" if parent else None,
-            location=self._where,
-            pending=manifest.pending,
-            left_out=tuple(left_out),
-        )
 
 
 class Reporter:

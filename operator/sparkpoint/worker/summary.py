@@ -1,34 +1,12 @@
-"""A savepoint in the words of an answer."""
+"""The details of a savepoint, for whoever wants more than its summary."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from sparkpoint.runtime.model import SavepointSummary
-from sparkpoint.savepoint import Manifest, Savepoint
+from sparkpoint.savepoint import Manifest
 from sparkpoint.savepoint.manifest import QueryInfo, moment
 from sparkpoint.worker.model import Details, QueryDetails
 
-__all__ = ["detail", "summarize"]
-
-
-def summarize(
-    savepoint: Savepoint, repository: str, *, left_out: Sequence[str] = ()
-) -> SavepointSummary:
-    """What the agent says of the savepoints that it makes; queries go by their folders."""
-    manifest, parent = savepoint.manifest, savepoint.manifest.parent
-    return SavepointSummary(
-        id=savepoint.id,
-        name=manifest.name,
-        batches={query.prefix: query.batch for query in manifest.queries},
-        files=manifest.files.count,
-        bytes=manifest.files.bytes,
-        new_bytes=manifest.files.new_bytes,
-        seconds=manifest.timing.seconds,
-        created=manifest.created,
-        parent=f"{parent.namespace}/{parent.job}/{parent.name}" if parent else None,
-        location=f"{repository}/{savepoint.path}",
-        pending=manifest.pending,
-        left_out=tuple(left_out),
-    )
+__all__ = ["detail"]
 
 
 def detail(manifest: Manifest, *, rows: Mapping[str, int] | None = None) -> Details:

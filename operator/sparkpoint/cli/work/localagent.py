@@ -31,6 +31,7 @@ from sparkpoint.runtime.model import (
     StopReport,
     StopRequest,
 )
+from sparkpoint.runtime.summaries import summarize
 from sparkpoint.savepoint.names import check_name
 from sparkpoint.savepoint.progress import Amount
 
@@ -156,20 +157,7 @@ def _found(run: Run, name: str) -> SavepointSummary:
     """A savepoint as the repository knows it."""
     place = Settings(endpoint_url=run.note.endpoint_url)
     found = open_repository(place, run.note.repository).find(f"{run.note.job}/{name}")
-    manifest = found.manifest
-    parent = manifest.parent
-    return SavepointSummary(
-        id=found.id,
-        name=name,
-        batches={query.prefix: query.batch for query in manifest.queries},
-        files=manifest.files.count,
-        bytes=manifest.files.bytes,
-        new_bytes=manifest.files.new_bytes,
-        seconds=manifest.timing.seconds,
-        created=manifest.created,
-        parent=f"{parent.namespace}/{parent.job}/{parent.name}" if parent else None,
-        pending=manifest.pending,
-    )
+    return summarize(found, None)
 
 
 def _followed(

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from sparkpoint.lifecycle.phases import AGAIN, Kind
-from sparkpoint.lifecycle.record import Begin, Held, Record, Result, Run
+from sparkpoint.lifecycle.record import Begin, Held, Result, Run
 from sparkpoint.lifecycle.step import Step, backoff, begin, finish, next_savepoint
 from sparkpoint.lifecycle.targets import continued, way_back
 from sparkpoint.lifecycle.world import World
@@ -16,7 +16,7 @@ _LAUNCHES = 2
 
 def on_trial(world: World) -> bool:
     """Whether what runs is new and can be taken back."""
-    stable, run = world.record.stable, _run(world.record)
+    stable, run = world.record.stable, world.run
     if not world.wish.policy.rollback or stable is None:
         return False
     match world.operation.kind:
@@ -45,7 +45,7 @@ def failed(world: World, message: str) -> Step:
 
 def _once_more(world: World, message: str) -> Step:
     """The same run with a new pod, through Stop again: pods of the first may be left."""
-    record, operation, run = world.record, world.operation, _run(world.record)
+    record, operation, run = world.record, world.operation, world.run
     changed = record.with_operation(
         phase=AGAIN[operation.phase],
         phase_started=world.now,
@@ -64,8 +64,8 @@ def _once_more(world: World, message: str) -> Step:
 
 def _roll_back(world: World, message: str) -> Step:
     """To the revision that proved itself, from where it was stopped; the spec is left alone."""
-    operation, run = world.operation, _run(world.record)
-    restore = world.wish.restore.key if world.wish.restore is not None else None
+    operation, run = world.operation, world.run
+    restore = world.wish.restore_key
     held = Held(revision=run.revision.name, restore=restore, reason="RolledBack", message=message)
     ended = finish(world, Result.ROLLED_BACK, message)
     moved = replace(world, record=replace(ended.record, held=held, due=None))
@@ -90,9 +90,3 @@ def _to_latest(world: World, run: Run) -> bool:
     if stable is None or record.restored != stable.restored:
         return False
     return stable.savepoint is None or run.source.begin is not Begin.EMPTY
-
-
-def _run(record: Record) -> Run:
-    if record.run is None:
-        raise ValueError("an operation waits for a run that is not written down")
-    return record.run

@@ -18,7 +18,7 @@ _STUCK_FOR_GOOD = ("ErrImageNeverPull", "InvalidImageName", "CreateContainerConf
 
 def launch(world: World) -> Step:
     """Over when the agent says that the driver stands at its gate."""
-    run, due = _run(world.record), world.record.due
+    run, due = world.run, world.record.due
     if due is not None and world.now < due:
         return wait(world, wake=due - world.now, message=f"Waiting until {due:%H:%M:%S}.")
     driver = world.driver(run)
@@ -61,13 +61,7 @@ def expectation(record: Record, run: Run) -> Literal["empty", "restored", "any"]
     return "restored"
 
 
-def _run(record: Record) -> Run:
-    if record.run is None:
-        raise ValueError("an operation launches a run that is not written down")
-    return record.run
-
-
 def _words(driver: PodFact) -> str:
     if driver.exit is None:
         return f"Pod {driver.name} ended."
-    return f"{driver.exit.reason}: {driver.exit.message}".rstrip(": ")
+    return driver.exit.words

@@ -18,9 +18,7 @@ _IDLE = timedelta(seconds=20)
 
 def observe(world: World) -> Step:
     """Over when the driver has made its commits, or has nothing to commit."""
-    run = world.record.run
-    if run is None:
-        raise ValueError("an operation observes a run that is not written down")
+    run = world.run
     driver = world.driver(run)
     if driver is None:
         return failed(world, "The driver's pod is gone.")
@@ -49,7 +47,7 @@ def _ended(world: World, driver: PodFact) -> Step:
         over = world.wish.policy.restart != "Always"
         record = replace(_proven_record(world, committed=bool(ended.batches)), finished=over)
         return finish(replace(world, record=record), Result.SUCCEEDED, "The script has ended.")
-    reason = f"{ended.reason}: {ended.message}".rstrip(": ") if ended is not None else "It ended."
+    reason = ended.words if ended is not None else "It ended."
     return failed(world, reason)
 
 

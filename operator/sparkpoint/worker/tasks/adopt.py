@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from sparkpoint.runtime.identity import folder_of_name
+from sparkpoint.runtime.summaries import summarize
 from sparkpoint.savepoint import CaptureRequest, Manifest, Repository, Savepoint
 from sparkpoint.savepoint.capture import NONE
 from sparkpoint.savepoint.catalogue import read_if_present
@@ -18,7 +19,7 @@ from sparkpoint.savepoint.names import manifest_path
 from sparkpoint.storage import Store, open_store
 from sparkpoint.worker.given import Given
 from sparkpoint.worker.model import Answer
-from sparkpoint.worker.summary import detail, summarize
+from sparkpoint.worker.summary import detail
 from sparkpoint.worker.survey import Stage, Survey, look_at
 from sparkpoint.worker.telling import Telling
 

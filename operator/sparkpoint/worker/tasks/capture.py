@@ -11,6 +11,7 @@ from importlib import metadata
 from sparkpoint.runtime.capturing import Capture, Reporter
 from sparkpoint.runtime.model import SavepointSummary
 from sparkpoint.runtime.orders import Order
+from sparkpoint.runtime.summaries import summarize
 from sparkpoint.savepoint import Repository, Savepoint
 from sparkpoint.savepoint.capture import CONTINUED
 from sparkpoint.savepoint.catalogue import read_if_present
@@ -19,7 +20,7 @@ from sparkpoint.savepoint.names import manifest_path
 from sparkpoint.storage import Store, open_store
 from sparkpoint.worker.given import Given
 from sparkpoint.worker.model import Answer
-from sparkpoint.worker.summary import detail, summarize
+from sparkpoint.worker.summary import detail
 from sparkpoint.worker.survey import Survey, look_at
 from sparkpoint.worker.telling import Telling
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from sparkpoint.runtime.summaries import summarize
 from sparkpoint.savepoint import Repository, Savepoint
 from sparkpoint.savepoint.catalogue import read_savepoint
 from sparkpoint.savepoint.errors import DamagedError, NoSuchSavepointError
@@ -11,7 +12,7 @@ from sparkpoint.savepoint.names import manifest_path
 from sparkpoint.storage import open_store
 from sparkpoint.worker.given import Given
 from sparkpoint.worker.model import Answer
-from sparkpoint.worker.summary import detail, summarize
+from sparkpoint.worker.summary import detail
 from sparkpoint.worker.telling import Telling
 
 __all__ = ["USAGE", "Wanted", "find", "inspect", "read", "read_wanted"]

@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from functools import partial
 
+from sparkpoint.runtime.summaries import summarize
 from sparkpoint.savepoint import Repository, Savepoint
 from sparkpoint.savepoint.errors import DamagedError, NoSuchSavepointError
 from sparkpoint.storage import open_store
 from sparkpoint.worker.deep import load_state
 from sparkpoint.worker.given import Given
 from sparkpoint.worker.model import Answer
-from sparkpoint.worker.summary import detail, summarize
+from sparkpoint.worker.summary import detail
 from sparkpoint.worker.tasks.inspect import Wanted, find, read_wanted
 from sparkpoint.worker.telling import Telling
 
