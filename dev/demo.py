@@ -1,6 +1,7 @@
-"""The demo: a cluster, an S3 server, a job that counts URL visits while the log grows.
+"""The demo: a cluster, the operator, a job that counts URL visits while the log grows.
 
-`python -m dev.demo up` raises what is missing and shows the job; running it again is quick.
+`python -m dev.demo up` raises what is missing, takes a savepoint, upgrades the job, and shows it;
+running it again is quick.
 """
 
 import argparse
@@ -12,17 +13,12 @@ from pathlib import Path
 from dev.cluster.lifecycle import Cluster, find_cluster, raise_cluster
 from dev.console import Problem, run_command, say, step
 from dev.image.load import load_images
-from dev.jobs import (
-    S3_CONF,
-    SparkJob,
-    job_objects,
-    log_writer,
-    service_account_objects,
-    toolbox,
-    volume_claim,
-)
+from dev.jobs import EXAMPLE, log_writer, service_account_objects, toolbox, volume_claim
+from dev.operator import install_operator
 
 _NAMESPACE = "url-visits"
+_JOB = "url-visits"
+_MANIFESTS = EXAMPLE.parent
 _S3_MANIFEST = Path(__file__).parent / "s3" / "seaweedfs.yaml"
 _MAKE_BUCKET = """
 import boto3
@@ -54,68 +50,87 @@ def main() -> None:
         _up(raise_cluster(name, context=context))
     else:
         cluster = find_cluster(name, context=context)
-        with step("Removing the example job", usually="30 s"):
+        with step("Removing the example job", usually="40 s"):
+            # Before its namespace: the operator stops it at a boundary and lets it go.
+            _kubectl(cluster, "delete", "ssj", "--all", "--ignore-not-found")
             cluster.kubectl("delete", "namespace", _NAMESPACE, "--ignore-not-found")
 
 
 def _up(cluster: Cluster) -> None:
     load_images(cluster)
+    with step("Installing the operator", usually="10 s"):
+        install_operator(cluster)
     _apply(cluster, [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _NAMESPACE}}])
     with step("Starting an S3 server and a log that grows", usually="15 s"):
         _kubectl(cluster, "apply", "-f", str(_S3_MANIFEST))
         shared = [*service_account_objects(), volume_claim("data"), toolbox("data")]
-        _apply(cluster, [*shared, *log_writer("data")])
+        _apply(cluster, [*shared, *log_writer("data"), _script()])
         _kubectl(cluster, "rollout", "status", "deployment/s3", "--timeout=120s")
         _kubectl(cluster, "wait", "--for=condition=Ready", "pod/toolbox", "--timeout=120s")
         _python(cluster, _MAKE_BUCKET)
-    with step("Starting the job: a driver and two executors", usually="40 s"):
-        arguments = ["--input=/data/input", "--output=/data/output"]
-        job = SparkJob(
-            "url-visits",
-            [*arguments, "--checkpoint=s3a://data/checkpoint"],
-            claim="data",
-            conf=S3_CONF,
-        )
-        _forget_ended_driver(cluster)
-        _apply(cluster, job_objects(job, namespace=_NAMESPACE))
-        counts = _await_counts(cluster)
-    with step("Taking a savepoint of the running job", usually="2 s"):
-        checkpoint = "--checkpoint=s3://data/checkpoint/url_visits"
-        _sparkpoint(cluster, "savepoint", "create", f"--job={_NAMESPACE}/url-visits", checkpoint)
-    _show(cluster, counts)
+    if not _kubectl(cluster, "get", "ssj", _JOB, "--ignore-not-found"):
+        _first_steps(cluster)
+    _await_ready(cluster)
+    _show(cluster)
 
 
-def _forget_ended_driver(cluster: Cluster) -> None:
-    """Remove a driver that has ended, so that the demo shows one that runs."""
-    phase = _kubectl(
-        *(cluster, "get", "pod", "url-visits", "--ignore-not-found"),
-        *("-o", "jsonpath={.status.phase}"),
-    )
-    if phase in ("Failed", "Succeeded"):
-        _kubectl(cluster, "delete", "pod", "url-visits")
+def _first_steps(cluster: Cluster) -> None:
+    """What a person would do on the first day: start, take a savepoint, change the job."""
+    with step("kubectl apply -f examples/url-visits.yaml: a driver, two executors", usually="40 s"):
+        _kubectl(cluster, "apply", "-f", str(_MANIFESTS / "url-visits.yaml"))
+        _await_ready(cluster)
+        _await_counts(cluster)
+    with step("kubectl apply -f examples/url-visits-savepoint.yaml, while it runs", usually="5 s"):
+        _kubectl(cluster, "apply", "-f", str(_MANIFESTS / "url-visits-savepoint.yaml"))
+        wait = ("wait", "ssp/before-the-sale", "--for=jsonpath={.status.phase}=Completed")
+        _kubectl(cluster, *wait, "--timeout=120s")
+    with step("kubectl patch: an upgrade, two files per batch, with its state", usually="50 s"):
+        add = [{"op": "add", "path": "/spec/args/-", "value": "--files-per-batch=2"}]
+        _kubectl(cluster, "patch", "ssj", _JOB, "--type=json", "-p", json.dumps(add))
+        wait = ("wait", f"ssj/{_JOB}", "--for=jsonpath={.status.lastOperation.kind}=Upgrade")
+        _kubectl(cluster, *wait, "--timeout=240s")
+
+
+def _script() -> dict[str, object]:
+    """What `kubectl create configmap url-visits --from-file=...` makes."""
+    data = {"url_visits.py": (EXAMPLE / "url_visits.py").read_text()}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": _JOB}, "data": data}
+
+
+def _await_ready(cluster: Cluster) -> None:
+    try:
+        wait = ("wait", f"ssj/{_JOB}", "--for=condition=Ready", "--timeout=240s")
+        _kubectl(cluster, *wait)
+    except Problem as problem:
+        pods = _kubectl(cluster, "get", "ssj,pods")
+        status = _kubectl(cluster, "get", "ssj", _JOB, "-o", "jsonpath={.status.conditions}")
+        raise Problem(
+            f"The job was not ready within 240 s.\n{pods}\n{status}",
+            remedy="see the conditions above; `make demo-down demo` starts it afresh.",
+        ) from problem
 
 
 def _await_counts(cluster: Cluster) -> str:
     deadline = time.monotonic() + 240
     while not (counts := _python(cluster, _TOP_URLS)):
         if time.monotonic() > deadline:
-            pods = _kubectl(cluster, "get", "pods")
-            log = _kubectl(cluster, "logs", "url-visits", "--tail=20")
             raise Problem(
-                f"The job wrote no counts within 240 s.\n{pods}\n{log}",
-                remedy="see the log above; `make demo-down demo` starts it afresh.",
+                f"The job wrote no counts within 240 s.\n{_kubectl(cluster, 'get', 'ssj,pods')}",
+                remedy="`kubectl describe ssj` tells why; `make demo-down demo` starts it afresh.",
             )
         time.sleep(1)
     return counts
 
 
-def _show(cluster: Cluster, counts: str) -> None:
-    print("\n" + _kubectl(cluster, "get", "pods"))
-    print(counts)
+def _show(cluster: Cluster) -> None:
+    print("\n" + _kubectl(cluster, "get", "ssj,ssp,pods"))
+    print(_await_counts(cluster))
     print(_sparkpoint(cluster, "log", "--graph"))
+    kubectl = f"{cluster.kubectl_hint} -n {_NAMESPACE}"
     say(
-        "The job runs; its checkpoint is on S3. Next:\n"
-        f"  {cluster.kubectl_hint} -n {_NAMESPACE} logs -f url-visits\n"
+        "The job runs; its checkpoint and its savepoints are on S3. Next:\n"
+        f"  {kubectl} scale ssj {_JOB} --replicas=3\n"
+        f"  {kubectl} describe ssj {_JOB}\n"
         "  make demo         again: newer counts\n"
         "  make demo-down    removes the job\n"
         "  make cluster-down ends the cluster"
@@ -140,7 +155,7 @@ def _python(cluster: Cluster, program: str) -> str:
 
 
 def _kubectl(cluster: Cluster, *arguments: str, text: str | None = None) -> str:
-    return cluster.kubectl("-n", _NAMESPACE, *arguments, text=text, timeout=150)
+    return cluster.kubectl("-n", _NAMESPACE, *arguments, text=text, timeout=270)
 
 
 if __name__ == "__main__":

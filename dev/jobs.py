@@ -146,6 +146,7 @@ def _conf(job: SparkJob, namespace: str) -> dict[str, str]:
         "spark.driver.memory": "700m",
         "spark.sql.shuffle.partitions": "4",
         "spark.ui.enabled": "false",
+        "spark.driver.extraClassPath": "/opt/python/pyspark/classpath.jar",
         **job.conf,
     }
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from dev.cache import digest_of
 from dev.cluster.lifecycle import Cluster
 
 __all__ = ["NAMESPACE", "install_operator", "operator_objects"]
@@ -86,7 +87,8 @@ def _deployment(arguments: list[str]) -> dict[str, Any]:
             "strategy": {"type": "Recreate"},
             "selector": {"matchLabels": labels},
             "template": {
-                "metadata": {"labels": labels},
+                # The image keeps its name when the code changes; the pod must not.
+                "metadata": {"labels": labels, "annotations": {"sparkpoint.dev/code": _code()}},
                 "spec": {
                     "serviceAccountName": _NAME,
                     "enableServiceLinks": False,
@@ -101,13 +103,15 @@ def _deployment(arguments: list[str]) -> dict[str, Any]:
     }
 
 
+def _code() -> str:
+    return digest_of([Path(__file__).parent.parent / "operator" / "sparkpoint"])
+
+
 def install_operator(cluster: Cluster, arguments: list[str] | None = None) -> None:
     """CRDs first, then the operator, and wait until it runs."""
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(_CRDS))
     cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", str(_CRDS))
     manifest = {"apiVersion": "v1", "kind": "List", "items": operator_objects(arguments)}
     cluster.kubectl("apply", "-f", "-", text=json.dumps(manifest))
-    # The image keeps its name when the code changes.
-    cluster.kubectl("-n", NAMESPACE, "rollout", "restart", f"deployment/{_NAME}")
     status = ("rollout", "status", f"deployment/{_NAME}", "--timeout=120s")
     cluster.kubectl("-n", NAMESPACE, *status, timeout=150)

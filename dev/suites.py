@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+from dev.classes import archived_classes
 from dev.cluster.preflight import check_machine
 from dev.cluster.programs import kubernetes_binaries
 from dev.console import run_command, say
@@ -17,7 +18,7 @@ from dev.image.build import build_images
 _SUITES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("tests/unit", "2 min", ("-n", "2", "--dist", "loadfile")),
     ("tests/spark", "16 min", ("-n", "2", "--dist", "worksteal")),
-    ("tests/cluster", "16 min; 12 more with empty caches", ()),
+    ("tests/cluster", "12 min; 12 more with empty caches", ("-n", "2", "--dist", "worksteal")),
 )
 
 
@@ -26,6 +27,8 @@ def main() -> None:
     check_machine()
     took: dict[str, float] = {}
     for folder, usually, spread in _SUITES:
+        if folder == "tests/spark":
+            archived_classes()
         if folder == "tests/cluster" and not os.environ.get("CONTEXT"):
             # Here and not in a fixture, which pytest would keep silent for twelve minutes.
             kubernetes_binaries()

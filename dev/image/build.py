@@ -8,7 +8,14 @@ from pathlib import Path
 
 from dev.image.archive import ImageConfig, Layer
 from dev.image.containerfile import read_containerfile
-from dev.image.layers import code_layer, debian_layer, file_layer, jars_layer, python_layer
+from dev.image.layers import (
+    classes_layer,
+    code_layer,
+    debian_layer,
+    file_layer,
+    jars_layer,
+    python_layer,
+)
 
 __all__ = ["DEFAULT_SPARK_VERSION", "Image", "build_images", "image_names"]
 
@@ -50,14 +57,14 @@ def build_images(spark_version: str = DEFAULT_SPARK_VERSION) -> list[Image]:
 def runtime_image(spark_version: str = DEFAULT_SPARK_VERSION) -> Image:
     """What drivers, executors and workers run."""
     file = read_containerfile("runtime")
+    spark = [
+        debian_layer(file.packages),
+        python_layer("runtime", replace={"pyspark": spark_version}),
+        jars_layer(spark_version),
+    ]
     return Image(
         f"{_RUNTIME}:spark-{spark_version}",
-        [
-            debian_layer(file.packages),
-            python_layer("runtime", replace={"pyspark": spark_version}),
-            jars_layer(spark_version),
-            code_layer(),
-        ],
+        [*spark, classes_layer(spark), code_layer()],
         file.config,
     )
 

@@ -1,7 +1,7 @@
 """The layers of our images, each built once per content and kept in the cache.
 
 From the one that changes least to the one that changes most: Debian with Java or without, Python
-packages from the lock file, jars, our own code.
+packages from the lock file, jars, an archive of their classes, our own code.
 """
 
 import os
@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -20,11 +21,19 @@ from dev.image.archive import Layer, folder_layer, write_layer
 from dev.jars import extra_jars
 from dev.uv import run_uv
 
-__all__ = ["code_layer", "debian_layer", "file_layer", "jars_layer", "python_layer"]
+__all__ = [
+    "classes_layer",
+    "code_layer",
+    "debian_layer",
+    "file_layer",
+    "jars_layer",
+    "python_layer",
+]
 
 _CHECKOUT = Path(__file__).parent.parent.parent
 _SUITE = "bookworm"
 _MIRROR = "http://deb.debian.org/debian"
+_CLASSES = ("opt/python/pyspark/classpath.jar", "opt/python/pyspark/classes.jsa")
 _USER = "spark:x:185:185:Spark:/opt/spark:/usr/sbin/nologin\n"
 _LEFT_OUT = re.compile(
     r"(var/cache/|var/lib/apt/lists/|var/log/|usr/share/(doc|man|locale|info|lintian)/|dev/|proc/|sys/"
@@ -137,6 +146,43 @@ def jars_layer(spark_version: str) -> Layer:
     files = {f"opt/python/pyspark/jars/{jar.name}": jar for jar in jars}
     key = f"jars-{digest_of([str(jar) for jar in jars])}"
     return _layer(key, lambda folder: _write(folder, files))
+
+
+def classes_layer(below: Sequence[Layer]) -> Layer:
+    """The archive of Spark's classes, made by the Java and the Spark of the layers below it."""
+    script = _CHECKOUT / "images" / "archive_classes.py"
+    key = f"classes-{digest_of([script, *(layer.digest for layer in below)])}"
+
+    def build(folder: Path) -> None:
+        require_free_space(folder, gib=4, purpose="Archiving Spark's classes")
+        root = folder / "root"
+        with step("Archiving Spark's classes for the runtime image", usually="40 s, once"):
+            for layer in below:
+                with tarfile.open(layer.path) as tar:
+                    tar.extractall(root, filter="fully_trusted")
+            shutil.copy(script, root / "tmp")
+            (root / "etc/hosts").write_text("127.0.0.1 localhost\n")
+            _run_in(root, ["python3", f"/tmp/{script.name}"])
+        made = {name: root / name for name in _CLASSES}
+        _write(folder, made)
+        shutil.rmtree(root)
+
+    return _layer(key, build)
+
+
+def _run_in(root: Path, command: Sequence[str]) -> None:
+    mounts = 'mount -t proc proc "$0/proc" && mount --bind /dev "$0/dev"'
+    run_program(
+        # In a mount namespace of its own no mount can stay.
+        [
+            *("unshare", "--mount", "--propagation", "private", "sh", "-c"),
+            f'{mounts} && exec chroot "$0" env -i "$@"',
+            *(str(root), "PATH=/usr/bin:/bin", "PYTHONPATH=/opt/python", *command),
+        ],
+        failed="Archiving Spark's classes failed",
+        remedy="run the same command again; if it fails again, remove the cache of layers.",
+        timeout=600,
+    )
 
 
 def file_layer(name: str, files: dict[str, Path]) -> Layer:

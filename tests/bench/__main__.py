@@ -12,9 +12,12 @@ from tests.bench.bucket import measure_bucket
 from tests.bench.directory import measure_directory
 from tests.bench.ground import real_state, work_folder
 from tests.bench.history import measure_history
+from tests.bench.jobs import measure_jobs
 from tests.bench.machine import describe_machine, versions
 from tests.bench.manyfiles import measure_many_files
 from tests.bench.plot import draw
+from tests.bench.runtime import measure_runtime
+from tests.bench.runtime_gate import measure_gate
 from tests.bench.table import Section, figure_rows, memory_section, page
 
 _PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks.md"
@@ -29,6 +32,9 @@ _MEASURES: Mapping[str, tuple[_Measure, str]] = {
     "s3": (measure_bucket, "1 min per repetition at full scale"),
     "many": (measure_many_files, "20 s per repetition at full scale"),
     "history": (measure_history, "2 min"),
+    "runtime": (measure_runtime, "1 min, and 45 s per repetition"),
+    "gate": (measure_gate, "1 min, and 1 min per repetition"),
+    "jobs": (measure_jobs, "2 min, and 5 min per repetition"),
 }
 
 

@@ -1,4 +1,4 @@
-"""One real cluster for the whole run; a namespace of its own for every test."""
+"""One real cluster for the whole run and all its workers; a namespace of its own for every test."""
 
 import os
 import uuid
@@ -7,33 +7,45 @@ from pathlib import Path
 
 import pytest
 
+from dev.cache import exclusive
+from dev.cluster.layout import find_layout
 from dev.cluster.lifecycle import Cluster, lower_cluster, raise_cluster
 from dev.image.load import load_images
 from dev.operator import install_operator
 from tests.cluster.namespace import Namespace
 
 _CLUSTER = os.environ.get("TEST_CLUSTER", "test")
+_CONTEXT = os.environ.get("CONTEXT") or None
 _S3 = Path(__file__).parent.parent.parent / "dev" / "s3" / "seaweedfs.yaml"
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
-    """The cluster of the tests, with our images, ended with the run unless KEEP_CLUSTER is set.
+def cluster() -> Cluster:
+    """The cluster of the tests, with our images.
 
     Its name differs from the demo's: tests must not kill what a person is looking at.
     """
-    raised = raise_cluster(_CLUSTER, context=os.environ.get("CONTEXT") or None)
-    load_images(raised)
-    yield raised
-    if raised.layout and "KEEP_CLUSTER" not in os.environ:
-        lower_cluster(raised.layout)
+    with exclusive(f"tests-of-{_CLUSTER}"):  # the first worker raises it
+        raised = raise_cluster(_CLUSTER, context=_CONTEXT)
+        load_images(raised)
+    return raised
 
 
 @pytest.fixture(scope="session")
 def operator(cluster: Cluster) -> Cluster:
     """The same cluster with the operator in it."""
-    install_operator(cluster)
+    with exclusive(f"tests-of-{_CLUSTER}"):
+        install_operator(cluster)
     return cluster
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """End the cluster with the run, unless KEEP_CLUSTER is set: after the last of all workers."""
+    is_worker = hasattr(session.config, "workerinput")
+    if is_worker or session.config.option.collectonly or _CONTEXT or "KEEP_CLUSTER" in os.environ:
+        return
+    if layout := find_layout(_CLUSTER):
+        lower_cluster(layout)
 
 
 @pytest.fixture

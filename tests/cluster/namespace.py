@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dev.cluster.lifecycle import Cluster
+from dev.console import Problem
 
 __all__ = ["Namespace"]
 
@@ -54,5 +55,11 @@ class Namespace:
 
     def describe(self, pods: Sequence[str]) -> str:
         """The state of all pods, and the logs of some."""
-        logs = [self.kubectl("logs", pod, "--tail=40", "--ignore-errors") for pod in pods]
+        logs = [self._log(pod) for pod in pods]
         return "\n".join([self.kubectl("get", "pods", "-o", "wide"), *logs])
+
+    def _log(self, pod: str) -> str:
+        try:
+            return self.kubectl("logs", pod, "--tail=40", "--ignore-errors")
+        except Problem as gone:
+            return str(gone)

@@ -44,6 +44,7 @@ class Job:
         self.name = name
         self.spec = copy.deepcopy(spec)
         self.fed = 0
+        self.output = "/data/output"
 
     def begin(self) -> None:
         """Everything that it needs, some input, and wait until it runs with the right counts."""
@@ -100,7 +101,7 @@ class Job:
         """The counts equal the recomputed truth of all that was fed."""
         self.namespace.await_true(
             f"counts of {self.fed} files",
-            lambda: output(self.namespace) == truth(self.fed),
+            lambda: output(self.namespace, self.output) == truth(self.fed),
             seconds=seconds,
             pods=self.drivers(),
         )
@@ -115,6 +116,43 @@ class Job:
             return status.get("phase") in phases and settled and current
 
         self._await(f"phase {' or '.join(phases)}", reached, seconds)
+
+    def await_condition(self, kind: str, status: str, reason: str, *, seconds: float = 240) -> None:
+        """A condition is so, for this reason."""
+
+        def is_so() -> bool:
+            found = self.condition(kind)
+            return (found.get("status"), found.get("reason")) == (status, reason)
+
+        self._await(f"{kind} {status} {reason}", is_so, seconds)
+
+    def ask_for_savepoint(self, name: str, **spec: Any) -> None:
+        """What a person applies."""
+        self.namespace.apply(
+            {
+                "apiVersion": "sparkpoint.dev/v1alpha1",
+                "kind": "SparkSavepoint",
+                "metadata": {"name": name},
+                "spec": {"jobRef": {"name": self.name}, **spec},
+            }
+        )
+
+    def savepoint(self, name: str) -> dict[str, Any]:
+        """The status of one."""
+        found = json.loads(self.namespace.kubectl("get", "ssp", name, "-o", "json"))
+        status: dict[str, Any] = found.get("status") or {}
+        return status
+
+    def await_savepoint(self, name: str, *fields: str) -> dict[str, Any]:
+        """Wait until it is complete and these fields are there."""
+
+        def there() -> bool:
+            status = self.savepoint(name)
+            assert status.get("phase") != "Failed", status
+            return status.get("phase") == "Completed" and all(field in status for field in fields)
+
+        self._await(f"savepoint {name}", there, 180)
+        return self.savepoint(name)
 
     def await_operation(self, kind: str, result: str, *, seconds: float = 240) -> dict[str, Any]:
         """The last operation is of this kind and ended so."""
@@ -136,7 +174,15 @@ class Job:
 
     def drivers(self) -> list[str]:
         """Names of its driver pods, newest last."""
+        return [pod["metadata"]["name"] for pod in self.driver_pods()]
+
+    def driver_pods(self) -> list[dict[str, Any]]:
+        """Its driver pods, newest last."""
         selector = f"sparkpoint.dev/job={self.name},sparkpoint.dev/role=driver"
         pods = self.namespace.pods(selector)
-        ordered = sorted(pods, key=lambda pod: pod["metadata"]["creationTimestamp"])
-        return [pod["metadata"]["name"] for pod in ordered]
+        return sorted(pods, key=lambda pod: pod["metadata"]["creationTimestamp"])
+
+    def driver_arguments(self) -> list[str]:
+        """What the newest driver's container is called with."""
+        arguments: list[str] = self.driver_pods()[-1]["spec"]["containers"][0]["args"]
+        return arguments

@@ -43,6 +43,20 @@ print(json.dumps({
 }))
 """
 
+# With `on`, a JVM that cannot use the archive refuses to start.
+_ARCHIVE = """
+import os, subprocess
+home = os.environ["SPARK_HOME"]
+path = f"{home}/classpath.jar:{os.environ['SPARK_CONF_DIR']}:{home}/jars/*"
+options = ["-Xshare:on", *os.environ["SPARK_SUBMIT_OPTS"].split(), "-Xlog:class+load"]
+main = "org.apache.spark.deploy.SparkSubmit"
+done = subprocess.run(["java", *options, "-cp", path, main, "--version"], capture_output=True)
+loaded = [line for line in done.stdout.decode().splitlines() if "source:" in line]
+# The JDK's own archive has its classes at the bottom; those on top are of ours.
+archived = [line for line in loaded if "shared objects file (top)" in line]
+print(done.returncode, len(archived) > 0.5 * len(loaded), len(archived), len(loaded))
+"""
+
 
 def _run(namespace: Namespace, image: str, program: str, *, seconds: int = 120) -> str:
     pod = f"probe-{time.monotonic_ns()}"
@@ -72,6 +86,10 @@ def test_the_runtime_image_holds_what_jobs_need_and_nothing_to_build_with(
     assert content["caches"] == []
     assert {"pyspark", "pandas", "pyarrow", "protobuf", "boto3"} <= set(content["packages"])
     assert [jar.split("-")[0] for jar in content["s3a"]] == ["aws", "hadoop"]
+
+
+def test_jvms_start_from_the_archive_of_sparks_classes(namespace: Namespace) -> None:
+    assert _run(namespace, RUNTIME_IMAGE, _ARCHIVE).startswith("0 True")
 
 
 def test_our_package_imports_in_both_images(namespace: Namespace) -> None:

@@ -1,7 +1,6 @@
 """SparkSavepoints under the real operator: live, still, checked, disposed of; and its own death."""
 
 import json
-from typing import Any
 
 import pytest
 
@@ -19,34 +18,6 @@ print(json.dumps(sorted(str(path.relative_to(root)) for path in root.rglob(sys.a
 """
 
 
-def ask(job: Job, name: str, **spec: Any) -> None:
-    job.namespace.apply(
-        {
-            "apiVersion": "sparkpoint.dev/v1alpha1",
-            "kind": "SparkSavepoint",
-            "metadata": {"name": name},
-            "spec": {"jobRef": {"name": job.name}, **spec},
-        }
-    )
-
-
-def savepoint(job: Job, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(job.namespace.kubectl("get", "ssp", name, "-o", "json"))
-    return found.get("status") or {}
-
-
-def await_savepoint(job: Job, name: str, *fields: str) -> dict[str, Any]:
-    """Wait until it is complete and these fields are there."""
-
-    def there() -> bool:
-        status = savepoint(job, name)
-        assert status.get("phase") != "Failed", status
-        return status.get("phase") == "Completed" and all(field in status for field in fields)
-
-    job.namespace.await_true(f"savepoint {name}", there, seconds=180, pods=job.drivers())
-    return savepoint(job, name)
-
-
 def files(job: Job, root: str, pattern: str) -> list[str]:
     """What the volume holds."""
     found: list[str] = json.loads(job.namespace.python("toolbox", _FILES, root, pattern))
@@ -59,8 +30,8 @@ def test_savepoints_are_taken_live_and_still_and_checked(
     job = Job(namespace, job_spec())
     job.begin()
 
-    ask(job, "live", verify="Content")
-    live = await_savepoint(job, "live", "id", "verified")
+    job.ask_for_savepoint("live", verify="Content")
+    live = job.await_savepoint("live", "id", "verified")
     assert (live["verified"]["good"], live["verified"]["verdict"]) == (True, "Content")
     assert live["batch"] >= 0
     assert live["revision"] == job.status()["revisions"]["current"]
@@ -70,10 +41,10 @@ def test_savepoints_are_taken_live_and_still_and_checked(
     job.spec["suspend"] = True
     job.apply()
     job.await_phase("Suspended")
-    stopped = await_savepoint(job, "visits-suspend-2", "id")
+    stopped = job.await_savepoint(job.status()["lastSavepoint"]["name"], "id")
     assert stopped["clean"] is True
-    ask(job, "still", onDelete="Delete")
-    still = await_savepoint(job, "still", "id")
+    job.ask_for_savepoint("still", onDelete="Delete")
+    still = job.await_savepoint("still", "id")
     assert (still["batch"], still["id"] == stopped["id"]) == (stopped["batch"], False)
     assert "visits/still.json" in str(files(job, "/data/savepoints/savepoints", "*.json"))
 
@@ -108,9 +79,9 @@ def test_everything_goes_with_a_job_that_says_so(operator: Cluster, namespace: N
     spec["savepoints"]["onDelete"] = "Delete"
     job = Job(namespace, spec)
     job.begin()
-    ask(job, "mine")
-    await_savepoint(job, "mine", "id")
-    assert files(job, "/data/checkpoints", "epoch-1")
+    job.ask_for_savepoint("mine")
+    job.await_savepoint("mine", "id")
+    assert files(job, "/data/checkpoints", "epoch-1-*")
 
     namespace.kubectl("delete", "ssj", job.name, "--timeout=240s", timeout=270)
 

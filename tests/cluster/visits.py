@@ -35,7 +35,7 @@ _LOG = runpy.run_path(str(EXAMPLE / "make_log.py"))
 _READ_OUTPUT = """
 import json, pathlib, sys
 newest = {}
-for file in sorted(pathlib.Path("/data/output").glob("batch=*/part-*.json")):
+for file in sorted(pathlib.Path(sys.argv[1]).glob("batch=*/part-*.json")):
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     newest.update((row["url"], row["count"]) for row in rows)
 print(json.dumps(newest))
@@ -85,7 +85,7 @@ def running_executors(namespace: Namespace) -> list[dict[str, Any]]:
     return [pod for pod in pods if pod["status"].get("phase") == "Running"]
 
 
-def output(namespace: Namespace) -> dict[str, int]:
+def output(namespace: Namespace, folder: str = "/data/output") -> dict[str, int]:
     """The newest count of every URL."""
-    counts: dict[str, int] = json.loads(namespace.python("toolbox", _READ_OUTPUT))
+    counts: dict[str, int] = json.loads(namespace.python("toolbox", _READ_OUTPUT, folder))
     return counts

@@ -13,6 +13,7 @@ from sparkpoint.api.scalars import (
     Nonce,
     ObjectName,
     OnDelete,
+    QueryName,
     Url,
     Verification,
 )
@@ -83,7 +84,8 @@ class Checkpoint(Record):
 
     location: Location
     """Directory for the checkpoints: a path below one of `storage.volumes`, or s3://bucket/prefix.
-    The job keeps to `<location>/<namespace>/<name>`, with one directory per epoch. Immutable."""
+    The job keeps to `<location>/<namespace>/<name>`, with one directory per epoch, such as
+    `epoch-1-3f9a2c7b`; the end is a piece of the job's uid. Immutable."""
     interval: Duration | None = None
     """Trigger interval for queries whose script sets none; health is measured against it."""
     timeout: Duration = Duration("60s")
@@ -97,8 +99,12 @@ class Checkpoint(Record):
     on_delete: OnDelete = OnDelete.RETAIN
     """Whether the checkpoints stay when the job is deleted."""
     adopt: Location | None = None
-    """A checkpoint that another job left behind, to start from: its directory is copied, not used.
-    Read once, at the first start."""
+    """A checkpoint that another job or another tool left behind, to start from: the directory of an
+    epoch, with a folder per query, or that of a single query. It is captured into the repository
+    and restored; its own directory is only read. Read once, at the first start."""
+    adopt_as: QueryName | None = None
+    """How the job calls the query, where `adopt` is the checkpoint of a single one: its
+    `queryName`, or `query` if the script gives it none."""
 
 
 class RetentionRule(Record):
@@ -215,8 +221,9 @@ class Upgrade(Record):
     """Warm: the new driver starts beside the old one and waits; it needs room for both. Cold: it
     starts when the old one has ended."""
     compatibility: Compatibility = Compatibility.ENFORCE
-    """The new code is tried on the newest savepoint before the job stops. Enforce: a failure ends
-    the upgrade and the job runs on. Warn: it is told and ignored. Skip: it is not tried."""
+    """The new code is tried on the newest savepoint before the job stops, and on the one that a job
+    starts from or is restored to. Enforce: a failure ends that, and what ran runs on. Warn: it is
+    told and ignored. Skip: it is not tried."""
     rollback: Rollback = Rollback()
     """What happens if the changed job does not prove itself."""
 
@@ -282,7 +289,8 @@ class RestoreFrom(Record):
     savepoint: ObjectName | None = None
     """A SparkSavepoint of the same namespace."""
     manifest: ManifestReference | None = None
-    """A savepoint in a repository that this cluster has no resource for."""
+    """A savepoint in a repository that this cluster has no resource for. One of another job is
+    found by its name; by its id only if a SparkSavepoint of this namespace has that."""
     sink: SinkMode = SinkMode.RESUME
     """Resume: nothing was written since the savepoint. Rewind: later output is given up, where the
     sink allows. Fork: a new identity that writes elsewhere."""

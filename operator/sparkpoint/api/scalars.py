@@ -33,6 +33,7 @@ __all__ = [
     "ObjectKey",
     "ObjectName",
     "OnDelete",
+    "QueryName",
     "Region",
     "RepositoryName",
     "S3Location",
@@ -214,6 +215,14 @@ ObjectName = Annotated[
     _shaped(
         r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
         "the name of a Kubernetes object: lower-case letters, digits, '-' and '.'",
+        longest=253,
+    ),
+]
+QueryName = Annotated[
+    str,
+    _shaped(
+        r"^[^\s\x00-\x1f]([^\x00-\x1f]*[^\s\x00-\x1f])?$",
+        "the name of a query: one line, with no space at its ends",
         longest=253,
     ),
 ]

@@ -19,6 +19,12 @@ class Exit(IntEnum):
     """No such savepoint, query, checkpoint or repository."""
     DAMAGED = 5
     """Something is there, but not whole."""
+    OPERATION_FAILED = 6
+    """The operator did not succeed with what was asked of a job."""
+    ROLLED_BACK = 7
+    """It did not prove itself, and the job is back at what it was."""
+    TIMED_OUT = 8
+    """We waited long enough; it goes on by itself."""
     INTERRUPTED = 130
     """Ctrl-C."""
     PIPE_CLOSED = 141

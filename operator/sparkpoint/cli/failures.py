@@ -1,7 +1,7 @@
 """The one place where errors become exit codes and sentences.
 
-The three packages below have a tree of errors each; their messages name the place and the way out.
-A class that is not in the table takes the code of its nearest ancestor that is.
+The packages below and `jobs/` have a tree of errors each; their messages name the place and the way
+out. A class that is not in the table takes the code of its nearest ancestor that is.
 """
 
 from dataclasses import dataclass
@@ -71,7 +71,9 @@ def _sentence(error: Exception) -> str:
 
 def _exits() -> dict[type, Exit]:
     # Imported late: whoever has such an error to explain has loaded these modules already.
+    from sparkpoint.api import errors as api
     from sparkpoint.checkpoint import errors as checkpoint
+    from sparkpoint.cli.jobs import errors as jobs
     from sparkpoint.savepoint import errors as savepoint
     from sparkpoint.storage import errors as storage
 
@@ -106,4 +108,11 @@ def _exits() -> dict[type, Exit]:
         savepoint.TargetBusyError: Exit.REFUSED,
         savepoint.SinkConflictError: Exit.REFUSED,
         savepoint.DamagedError: Exit.DAMAGED,
+        api.InvalidResourceError: Exit.REFUSED,
+        jobs.ClusterError: Exit.FAILED,
+        jobs.NoClusterError: Exit.USAGE,
+        jobs.NotFoundError: Exit.NOT_FOUND,
+        jobs.AlreadyExistsError: Exit.REFUSED,
+        jobs.ConflictError: Exit.REFUSED,
+        jobs.RefusedError: Exit.REFUSED,
     }

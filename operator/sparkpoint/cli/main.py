@@ -16,10 +16,11 @@ import click
 
 from sparkpoint import __version__
 from sparkpoint.cli.answer import printable, write_document
-from sparkpoint.cli.commands import catalogue
+from sparkpoint.cli.commands import catalogue, jobchanges
 from sparkpoint.cli.commands.checkpoint import checkpoint
 from sparkpoint.cli.commands.completion import completion
 from sparkpoint.cli.commands.housekeeping import collect, log, retain
+from sparkpoint.cli.commands.job import job
 from sparkpoint.cli.commands.local import local
 from sparkpoint.cli.commands.run import run
 from sparkpoint.cli.commands.savepoint import savepoint
@@ -43,7 +44,7 @@ def root() -> None:
     """Savepoints for Spark Structured Streaming: take, keep, and bring back the state of a query.
 
     Works on any checkpoint, on disk or S3, of a running or a stopped query; needs neither Spark nor
-    Kubernetes.
+    Kubernetes. `sparkpoint job` operates jobs in a cluster.
     """
 
 
@@ -55,7 +56,9 @@ for _command in (
     catalogue.tag,
 ):
     savepoint.add_command(_command)
-for _command in (savepoint, log, retain, collect, checkpoint, run, local, completion):
+for _command in jobchanges.COMMANDS:
+    job.add_command(_command)
+for _command in (savepoint, log, retain, collect, checkpoint, run, local, job, completion):
     root.add_command(_command)
 
 

@@ -7,6 +7,7 @@ from typing import Protocol
 from sparkpoint.lifecycle.world import AgentFact, QueryFact, StopFact
 from sparkpoint.runtime.client import AgentClientError, AgentRefusedError
 from sparkpoint.runtime.model import (
+    ErrorInfo,
     GateInfo,
     OperationState,
     Progress,
@@ -17,7 +18,7 @@ from sparkpoint.runtime.model import (
     StopRequest,
 )
 
-__all__ = ["Agent", "AgentAnswer", "Dial", "agent_fact", "ask_agent"]
+__all__ = ["Agent", "AgentAnswer", "Dial", "agent_fact", "ask_agent", "in_words"]
 
 _NOT_FOUND = 404
 _PATIENCE = 10.0
@@ -124,5 +125,12 @@ def _stop(stop: StopOperation) -> StopFact:
         savepoint=taken.name if taken is not None and done else None,
         empty=stop.error is not None and stop.error.type == "NothingCommitted",
         batches={name: end.batch for name, end in ends.items() if end.batch is not None},
-        message=stop.error.message if stop.error is not None else "",
+        message=in_words(stop.error) if stop.error is not None else "",
     )
+
+
+def in_words(error: ErrorInfo) -> str:
+    """What went wrong, and what to do about it."""
+    if not error.remedy or error.remedy in error.message:
+        return error.message
+    return f"{error.message} {error.remedy}"

@@ -5,7 +5,7 @@ are newer than they are.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Self
 from urllib.parse import quote, urlencode
@@ -26,7 +26,11 @@ from sparkpoint.controller.errors import (
 
 __all__ = ["ApiServer"]
 
+Asked = Callable[[str, str], None]
+"""Told of every request: its verb, and the resource with its part."""
+
 _PAGE = 500
+_METHODS = {"get": "GET", "list": "GET", "create": "POST", "update": "PUT", "delete": "DELETE"}
 _REFUSED: dict[int, type[ClusterError]] = {
     HTTPStatus.BAD_REQUEST: UnprocessableError,
     HTTPStatus.FORBIDDEN: ForbiddenError,
@@ -40,12 +44,15 @@ _REFUSED: dict[int, type[ClusterError]] = {
 class ApiServer:
     """Kubernetes itself."""
 
-    def __init__(self, connection: client.ApiClient, *, timeout: float = 30) -> None:
+    def __init__(
+        self, connection: client.ApiClient, *, timeout: float = 30, asked: Asked | None = None
+    ) -> None:
         self._connection = connection
+        self._asked = asked
         self._timeout = aiohttp.ClientTimeout(total=timeout, connect=min(10.0, timeout))
 
     @classmethod
-    async def connect(cls, context: str | None = None) -> Self:
+    async def connect(cls, context: str | None = None, *, asked: Asked | None = None) -> Self:
         """As the pod's service account; outside of a cluster as kubectl would, with its context."""
         settings = client.Configuration()
         try:
@@ -55,7 +62,7 @@ class ApiServer:
             await config.load_kube_config(  # type: ignore[no-untyped-call]
                 context=context, client_configuration=settings
             )
-        return cls(client.ApiClient(settings))
+        return cls(client.ApiClient(settings), asked=asked)
 
     async def credentials(self) -> dict[str, Any]:
         """What another client needs to connect as we do, in the words of kopf."""
@@ -77,7 +84,7 @@ class ApiServer:
 
     async def get(self, kind: Kind, namespace: str | None, name: str) -> Object:
         """See Cluster."""
-        return await self._ask("GET", _path(kind, namespace, name))
+        return await self._ask("get", kind.plural, _path(kind, namespace, name))
 
     async def list(
         self, kind: Kind, namespace: str, *, labels: Mapping[str, str]
@@ -87,7 +94,7 @@ class ApiServer:
         query = {"labelSelector": selector, "limit": str(_PAGE)}
         found: list[Object] = []
         while True:
-            page = await self._ask("GET", _path(kind, namespace), query=query)
+            page = await self._ask("list", kind.plural, _path(kind, namespace), query=query)
             # The API server leaves out what all items of a list have in common.
             same = {"apiVersion": kind.api_version, "kind": kind.kind}
             found += [{**item, **same} for item in page["items"]]
@@ -98,32 +105,38 @@ class ApiServer:
 
     async def create(self, body: Object) -> Object:
         """See Cluster."""
-        return await self._ask("POST", _collection(body), body=body)
+        return await self._ask("create", kind_of(body).plural, _collection(body), body=body)
 
     async def replace(self, body: Object) -> Object:
         """See Cluster."""
-        return await self._ask("PUT", _own_path(body), body=body)
+        return await self._ask("update", kind_of(body).plural, _own_path(body), body=body)
 
     async def replace_status(self, body: Object) -> Object:
         """See Cluster."""
-        return await self._ask("PUT", f"{_own_path(body)}/status", body=body)
+        resource = f"{kind_of(body).plural}/status"
+        return await self._ask("update", resource, f"{_own_path(body)}/status", body=body)
 
     async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str) -> None:
         """See Cluster."""
         options = {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
         try:
-            await self._ask("DELETE", _path(kind, namespace, name), body=options)
+            path = _path(kind, namespace, name)
+            await self._ask("delete", kind.plural, path, body=options)
         except (NotFoundError, ConflictError):
             return
 
     async def _ask(
         self,
-        method: str,
+        verb: str,
+        resource: str,
         path: str,
         *,
         query: Mapping[str, str] | None = None,
         body: Object | None = None,
     ) -> Object:
+        if self._asked is not None:
+            self._asked(verb, resource)
+        method = _METHODS[verb]
         headers = {"Accept": "application/json", "Content-Type": "application/json"}
         connection = self._connection
         await connection.update_params_for_auth(headers, None, ["BearerToken"], path, method, body)

@@ -1,12 +1,13 @@
 """Kubernetes Events: each thing is told once, however often a pass is repeated.
 
-The name of an Event follows from what it tells, so telling it again finds it told.
+The name of an Event follows from what it tells, so telling it again finds it told. What fails over
+and over is another occasion each time: of these a few are told, and the conditions tell the rest.
 """
 
 import hashlib
 import logging
 from collections import OrderedDict
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from sparkpoint.controller.cluster import Cluster, Object, metadata
@@ -25,6 +26,9 @@ logger = logging.getLogger(__name__)
 _LONGEST: Final = 1024
 """Characters of an Event's message, as the API server wants it."""
 _REMEMBERED: Final = 10_000
+_MOST: Final = 3
+_WITHIN: Final = timedelta(hours=1)
+"""As long as Kubernetes keeps an Event: so many of one reason about one spec at a time."""
 
 
 class Events:
@@ -33,12 +37,13 @@ class Events:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._told: OrderedDict[str, None] = OrderedDict()
+        self._lately: OrderedDict[tuple[str, int, str], tuple[datetime, ...]] = OrderedDict()
 
     async def tell(self, about: Object, event: Event, *, occasion: str, now: datetime) -> None:
-        """Tell it, unless it was told on this occasion before."""
+        """Tell it, unless it was told on this occasion before, or too often lately."""
         body = event_object(about, event, occasion=occasion, now=now)
         name = metadata(body)["name"]
-        if name in self._told:
+        if name in self._told or self._is_too_much(about, event, now):
             return
         try:
             await self._cluster.create(body)
@@ -51,11 +56,27 @@ class Events:
             logger.log(level, "Could not tell %s of %s: %s", event.reason, name, error)
             return
         self._remember(name)
+        self._count(about, event, now)
 
     def _remember(self, name: str) -> None:
         self._told[name] = None
         if len(self._told) > _REMEMBERED:
             self._told.popitem(last=False)
+
+    def _is_too_much(self, about: Object, event: Event, now: datetime) -> bool:
+        lately = self._lately.get(_topic(about, event), ())
+        return sum(1 for time in lately if now - time < _WITHIN) >= _MOST
+
+    def _count(self, about: Object, event: Event, now: datetime) -> None:
+        topic = _topic(about, event)
+        self._lately[topic] = (*self._lately.pop(topic, ()), now)[-_MOST:]
+        if len(self._lately) > _REMEMBERED:
+            self._lately.popitem(last=False)
+
+
+def _topic(about: Object, event: Event) -> tuple[str, int, str]:
+    known = metadata(about)
+    return known["uid"], known.get("generation", 0), event.reason
 
 
 def event_object(about: Object, event: Event, *, occasion: str, now: datetime) -> Object:

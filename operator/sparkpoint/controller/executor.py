@@ -1,6 +1,8 @@
 """Doing what was decided and written down. Everything here may be done twice, or by half."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import assert_never
 
 from sparkpoint.api.errors import InvalidResourceError
@@ -23,6 +25,7 @@ from sparkpoint.controller.tokens import Tokens
 from sparkpoint.controller.workertasks import arguments
 from sparkpoint.lifecycle.actions import (
     Action,
+    Adopt,
     Capture,
     DeletePod,
     OpenGate,
@@ -40,6 +43,15 @@ from sparkpoint.runtime.model import SavepointRequest, StopRequest
 __all__ = ["Executor"]
 
 logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def _refusal() -> Iterator[None]:
+    """A spec from which nothing can be made is refused, as the API server refuses objects."""
+    try:
+        yield
+    except InvalidResourceError as error:
+        raise UnprocessableError(str(error)) from error
 
 
 class Executor:
@@ -105,7 +117,7 @@ class Executor:
         stored = await self._stored(seen, run.revision)
         secret = await self._tokens.ensure(owner, run.epoch)
         where = await self._savepoints.place_of(run.origin.savepoint, seen, record)
-        try:
+        with _refusal():
             wanted = objects.driver_objects(
                 owner,
                 stored.spec,
@@ -115,8 +127,6 @@ class Executor:
                 script=stored.script,
                 repository=where,
             )
-        except InvalidResourceError as error:
-            raise UnprocessableError(str(error)) from error
         for body in (objects.ui_service(owner, stored.spec), *wanted):
             await self._ensure(body, owner.uid)
 
@@ -184,14 +194,16 @@ class Executor:
         repository = objects.repository_of(stored.spec)
         if operation is None:
             raise NotFoundError(f"worker {action.name} belongs to no operation")
-        if isinstance(task, Capture):
+        if isinstance(task, Adopt | Capture):
             await self._savepoints.announce(seen, stored.spec, operation, task.savepoint)
         if isinstance(task, Rehearse):
             repository = await self._savepoints.place_of(task.savepoint, seen, record)
         line = arguments(
             owner, stored.spec, task, repository=repository, trigger=trigger_of(operation).value
         )
-        for body in self._worker(action, stored, line, owner):
+        with _refusal():
+            wanted = self._worker(action, stored, line, owner)
+        for body in wanted:
             await self._ensure(body, owner.uid)
 
     def _worker(

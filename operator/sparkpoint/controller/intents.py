@@ -9,9 +9,16 @@ from sparkpoint.controller.jobs import Job
 from sparkpoint.controller.restores import Restorable, find_restorable
 from sparkpoint.controller.revisionstore import RevisionStore
 from sparkpoint.controller.scripts import ScriptSight, look_at_script
-from sparkpoint.controller.wishes import Acceptance, accept, kept_wish, restore_key, restore_wish
+from sparkpoint.controller.wishes import (
+    Acceptance,
+    accept,
+    adoption,
+    kept_wish,
+    restore_key,
+    restore_wish,
+)
 from sparkpoint.lifecycle.record import Record, Run
-from sparkpoint.lifecycle.world import Policy, RestoreWish, Wish
+from sparkpoint.lifecycle.world import RestoreWish, Wish
 
 __all__ = ["Intent", "Intents"]
 
@@ -80,7 +87,7 @@ class Intents:
     ) -> Intent:
         wish = kept_wish(
             job.record,
-            policy=policy.policy_of(former) if former is not None else Policy(),
+            policy=policy.policy_of(former) if former is not None else policy.UNKNOWN,
             generation=job.generation,
             deleting=job.deleting,
         )
@@ -93,6 +100,7 @@ class Intents:
             revision=revisions.revision_of(spec, script_digest=script.digest),
             suspend=spec.suspend,
             restore=_restore(spec, restorable),
+            adopt=adoption(spec),
             deleting=job.deleting,
             policy=policy.policy_of(spec),
         )

@@ -21,6 +21,7 @@ from sparkpoint.controller.handlers import register
 from sparkpoint.controller.health import serve_health
 from sparkpoint.controller.leadership import FencedCluster, Leadership, fenced
 from sparkpoint.controller.logs import LogFormat, configure_logs
+from sparkpoint.controller.metrics import Metrics
 from sparkpoint.controller.settings import configure
 from sparkpoint.controller.wiring import Operator, put_together, utc_now
 from sparkpoint.runtime.client import AgentClient
@@ -108,7 +109,8 @@ def main(
 
 async def run(options: Options) -> None:
     """Until a signal comes."""
-    cluster = await ApiServer.connect(options.context)
+    metrics = Metrics()
+    cluster = await ApiServer.connect(options.context, asked=metrics.asked)
     async with aiohttp.ClientSession() as session:
 
         def dial(url: str, token: str) -> Agent:
@@ -117,15 +119,19 @@ async def run(options: Options) -> None:
         try:
             await _check_resources(cluster, options.namespaces)
             if options.lease_namespace is None:
-                operator = put_together(cluster, dial, concurrency=options.concurrency)
+                operator = put_together(
+                    cluster, dial, concurrency=options.concurrency, metrics=metrics
+                )
                 await _serve(options, cluster, operator)
             else:
-                await _serve_in_turn(options, cluster, dial, options.lease_namespace)
+                await _serve_in_turn(options, cluster, dial, metrics, options.lease_namespace)
         finally:
             await cluster.close()
 
 
-async def _serve_in_turn(options: Options, cluster: ApiServer, dial: Dial, namespace: str) -> None:
+async def _serve_in_turn(
+    options: Options, cluster: ApiServer, dial: Dial, metrics: Metrics, namespace: str
+) -> None:
     """Watch, and act while we hold the Lease."""
     leadership = Leadership(
         cluster,
@@ -139,6 +145,7 @@ async def _serve_in_turn(options: Options, cluster: ApiServer, dial: Dial, names
         fenced(dial, leadership),
         may_act=leadership.holds,
         concurrency=options.concurrency,
+        metrics=metrics,
     )
     async with asyncio.TaskGroup() as tasks:
         keeper = tasks.create_task(leadership.keep(), name="lease")

@@ -1,5 +1,6 @@
 """What the operator counts about itself, in the text format that Prometheus reads."""
 
+import time
 from collections import Counter
 from collections.abc import Iterable
 from typing import Final
@@ -13,6 +14,7 @@ class Metrics:
     """Counters of one operator; read from the same event loop that writes them."""
 
     def __init__(self) -> None:
+        self._requests: Counter[tuple[str, str]] = Counter()
         self._passes: Counter[tuple[str, str]] = Counter()
         self._buckets: Counter[tuple[str, float]] = Counter()
         self._seconds: Counter[str] = Counter()
@@ -26,6 +28,10 @@ class Metrics:
         for bound in _BUCKETS:
             if seconds <= bound:
                 self._buckets[kind, bound] += 1
+
+    def asked(self, verb: str, resource: str) -> None:
+        """A request goes to the API server."""
+        self._requests[verb, resource] += 1
 
     def seen(self, kind: str, key: object, phase: str) -> None:
         """A resource is in this phase."""
@@ -42,7 +48,13 @@ class Metrics:
 
     def render(self) -> str:
         """The page."""
-        lines = [*self._pass_lines(), *self._duration_lines(), *self._phase_lines()]
+        lines = [
+            *self._pass_lines(),
+            *self._duration_lines(),
+            *self._phase_lines(),
+            *self._request_lines(),
+            *_processor_lines(),
+        ]
         return "\n".join(lines) + "\n"
 
     def _pass_lines(self) -> Iterable[str]:
@@ -70,3 +82,16 @@ class Metrics:
         counts = Counter((kind, phase) for (kind, _), phase in self._phases.items())
         for (kind, phase), count in sorted(counts.items()):
             yield f'sparkpoint_operator_resources{{kind="{kind}",phase="{phase}"}} {count}'
+
+    def _request_lines(self) -> Iterable[str]:
+        name = "sparkpoint_operator_api_requests_total"
+        yield f"# HELP {name} Requests to the API server, but for watches."
+        yield f"# TYPE {name} counter"
+        for (verb, resource), count in sorted(self._requests.items()):
+            yield f'{name}{{verb="{verb}",resource="{resource}"}} {count}'
+
+
+def _processor_lines() -> Iterable[str]:
+    yield "# HELP process_cpu_seconds_total Processor time of this process, user and system."
+    yield "# TYPE process_cpu_seconds_total counter"
+    yield f"process_cpu_seconds_total {time.process_time():.6f}"

@@ -9,15 +9,18 @@ from sparkpoint.controller.cache import ObjectCache
 from sparkpoint.controller.cluster import PODS, Cluster, Object, metadata, owner_uid
 from sparkpoint.controller.intents import Intent, Intents
 from sparkpoint.controller.jobs import Job
-from sparkpoint.controller.keys import ATTEMPT, EPOCH, JOB, ROLE
+from sparkpoint.controller.keys import ATTEMPT, EPOCH, JOB, ROLE, SAVEPOINT
 from sparkpoint.controller.nodes import lost_pods
 from sparkpoint.controller.objects import AGENT_PORT
 from sparkpoint.controller.obstacles import Obstacle, refused_driver
-from sparkpoint.controller.podfacts import is_over, label, pod_fact
+from sparkpoint.controller.podfacts import created_at, is_over, label, pod_fact
+from sparkpoint.controller.policy import UNKNOWN
+from sparkpoint.controller.refusals import Refusal, refused_worker
 from sparkpoint.controller.revisionstore import RevisionStore
-from sparkpoint.controller.savepointfacts import newest_savepoint
+from sparkpoint.controller.savepointfacts import completed_at, newest_savepoint
 from sparkpoint.controller.tokens import Tokens
 from sparkpoint.controller.workerfacts import is_worker, worker_fact
+from sparkpoint.lifecycle.naming import life_of
 from sparkpoint.lifecycle.phases import Phase
 from sparkpoint.lifecycle.record import Revision, Run
 from sparkpoint.lifecycle.world import PodFact, Wish, WorkerFact, World
@@ -79,7 +82,9 @@ class Observer:
         self._tokens, self._dial, self._clock = tokens, dial, clock
         self._pods, self._savepoints = pods, savepoints
 
-    async def observe(self, job: Job, obstacle: Obstacle | None = None) -> Observation:
+    async def observe(
+        self, job: Job, obstacle: Obstacle | None = None, refusal: Refusal | None = None
+    ) -> Observation:
         """One look. An agent that does not answer is seen as absent; the API server must answer."""
         intent = await self._intents.read(job)
         pods = await self._look_at_pods(job)
@@ -88,16 +93,18 @@ class Observer:
         savepoints = self._savepoints.of(job.key)
         wish = intent.wish or _nothing(job)
         seen, run = _pod_facts(job, pods, lost), job.record.run
+        workers = _worker_facts(job, pods, lost)
         world = World(
             job=job.key.name,
             wish=wish,
             record=job.record,
             now=self._clock(),
             pods=(*seen, *refused_driver(obstacle, job.key.name, run, seen)),
-            workers=_worker_facts(job, pods, lost),
+            workers=(*workers, *refused_worker(refusal, workers)),
             agent=agent_fact(answer, attempt=run.attempt) if answer and run else None,
             revisions=await self._kept(job, wish),
-            newest=newest_savepoint(job.key, savepoints),
+            newest=newest_savepoint(job.key, _of_this_life(job, savepoints)),
+            life=life_of(job.uid),
         )
         return Observation(
             job=job,
@@ -175,7 +182,8 @@ def _worker_facts(
     return tuple(
         worker_fact(pod, lost_since=lost.get(metadata(pod)["uid"]))
         for pod in pods
-        if is_worker(pod) and owner_uid(pod) == job.uid
+        # Those of savepoints work for their own resources, and outlive what happens to the job.
+        if is_worker(pod) and owner_uid(pod) == job.uid and not label(pod, SAVEPOINT)
     )
 
 
@@ -183,6 +191,12 @@ def _known(job: Job, fact: PodFact, pod: Object) -> PodFact:
     """A driver of an earlier job of this name may still write, but says nothing about this job."""
     foreign = fact.role == "driver" and owner_uid(pod) != job.uid
     return replace(fact, role="executor", exit=None) if foreign else fact
+
+
+def _of_this_life(job: Job, savepoints: Sequence[Object]) -> list[Object]:
+    """Not those of an earlier job of this name: their state is another one's."""
+    born = created_at(job.body)
+    return [body for body in savepoints if born is None or (completed_at(body) or born) >= born]
 
 
 def _leftover(job: Job, pods: Sequence[PodFact]) -> str:
@@ -196,4 +210,4 @@ def _leftover(job: Job, pods: Sequence[PodFact]) -> str:
 def _nothing(job: Job) -> Wish:
     """For a job whose spec was never one that could be used."""
     nothing = Revision(name="", code="")
-    return Wish(generation=job.generation, revision=nothing, deleting=job.deleting)
+    return Wish(generation=job.generation, revision=nothing, deleting=job.deleting, policy=UNKNOWN)

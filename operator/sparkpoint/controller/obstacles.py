@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sparkpoint.controller.errors import ClusterError, UnprocessableError
+from sparkpoint.controller.errors import ClusterError, ForbiddenError, UnprocessableError
 from sparkpoint.controller.keys import Key
 from sparkpoint.lifecycle.naming import driver_name
 from sparkpoint.lifecycle.record import Run
 from sparkpoint.lifecycle.world import DriverExit, PodFact
 
-__all__ = ["Obstacle", "Obstacles", "refused_driver"]
+__all__ = ["Obstacle", "Obstacles", "explained", "refused_driver"]
 
 _PATIENCE = timedelta(minutes=5)
 """For a quota to be lifted, or a right to be given."""
@@ -48,11 +48,26 @@ class Obstacles:
         same = known is not None and known.run == attempt
         since = known.since if known is not None and same else now
         final = isinstance(error, UnprocessableError) or now - since > _PATIENCE
-        self._present[job] = Obstacle(message=str(error), since=since, final=final, run=attempt)
+        message = explained(error)
+        self._present[job] = Obstacle(message=message, since=since, final=final, run=attempt)
 
     def clear(self, job: Key) -> None:
         """Everything was done."""
         self._present.pop(job, None)
+
+
+def explained(error: ClusterError) -> str:
+    """What was refused and why, as the API server says it, and what to do about it."""
+    words = str(error).rstrip()
+    if isinstance(error, UnprocessableError):
+        remedy = "Change what it names in the spec, such as the pod template."
+    elif isinstance(error, ForbiddenError) and "exceeded quota" in words:
+        remedy = "Raise the quota, or free some of it; it is tried again."
+    elif isinstance(error, ForbiddenError):
+        remedy = "Let the operator's account do it, or let the policy pass; it is tried again."
+    else:
+        return words
+    return f"{words}{'' if words.endswith('.') else '.'} {remedy}"
 
 
 def refused_driver(

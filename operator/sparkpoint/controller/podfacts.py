@@ -1,4 +1,8 @@
-"""Pods as facts: what Kubernetes reports of a pod, in the words that decisions are made in."""
+"""Pods as facts: what Kubernetes reports of a pod, in the words that decisions are made in.
+
+A pod is judged by the container that does its work: what else a template puts beside it neither
+keeps the pod from being over nor says how it ended.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -6,8 +10,14 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from sparkpoint.controller.agents import in_words
 from sparkpoint.controller.cluster import Object, metadata
 from sparkpoint.controller.keys import ATTEMPT, EPOCH, ROLE
+from sparkpoint.controller.objects.places import (
+    DRIVER_CONTAINER,
+    EXECUTOR_CONTAINER,
+    WORKER_CONTAINER,
+)
 from sparkpoint.lifecycle.world import DriverExit, PodFact
 from sparkpoint.runtime.model import Termination
 
@@ -15,6 +25,7 @@ __all__ = [
     "created_at",
     "is_over",
     "label",
+    "lingers",
     "parse_time",
     "pod_fact",
     "slim",
@@ -25,10 +36,26 @@ __all__ = [
 
 _KILLED = 137
 _HARMLESS = ("ContainerCreating", "PodInitializing")
+_ENDED = ("Succeeded", "Failed")
+_AT_WORK = (DRIVER_CONTAINER, EXECUTOR_CONTAINER, WORKER_CONTAINER)
 _OOM = (
     "The container used more memory than its limit. Raise memoryOverhead of that role in the spec, "
     "or memory."
 )
+
+
+_IMAGE = "Check spec.image, spec.imagePullSecrets and spec.imagePullPolicy."
+_LOOK = "Look at the pod with kubectl describe."
+_REMEDIES = {
+    "CreateContainerConfigError": "Make the Secret, ConfigMap or key that it names, or correct "
+    "its name in the spec (storage.secretName, driver.env, driver.envFrom).",
+    "ErrImageNeverPull": _IMAGE,
+    "ErrImagePull": _IMAGE,
+    "ImagePullBackOff": _IMAGE,
+    "InvalidImageName": _IMAGE,
+    "Unschedulable": "Make room on the nodes, or ask for less memory, fewer cores or another "
+    "place in the spec.",
+}
 
 
 def pod_fact(pod: Object, *, lost_since: datetime | None = None) -> PodFact | None:
@@ -77,14 +104,29 @@ def parse_time(text: str | None) -> datetime | None:
 
 
 def is_over(pod: Object) -> bool:
-    """Whether all its containers have ended, for certain.
+    """Whether its work has ended, for certain.
 
-    The phase alone is no proof: a pod whose node was lost is marked Failed before it is deleted,
-    while its containers may live on.
+    No pod of ours starts a container again, so that one which has ended stays so, whatever runs
+    beside it. The phase alone is no proof: a pod whose node was lost is marked Failed before it is
+    deleted, while its containers may live on.
     """
-    if _status(pod).get("phase") not in ("Succeeded", "Failed"):
+    if terminated_container(pod):
+        return True
+    if _status(pod).get("phase") not in _ENDED:
         return False
-    return not any("running" in (each.get("state") or {}) for each in _containers(pod))
+    return not _is_anything_running(pod)
+
+
+def _is_anything_running(pod: Object) -> bool:
+    return any("running" in (each.get("state") or {}) for each in _containers(pod))
+
+
+def lingers(pod: Object) -> bool:
+    """Whether its work has ended, and other containers keep it there.
+
+    They must be seen to run: the phase of any pod follows a moment after its last container.
+    """
+    return is_over(pod) and _status(pod).get("phase") not in _ENDED and _is_anything_running(pod)
 
 
 def stuck_reason(pod: Object) -> str:
@@ -93,12 +135,16 @@ def stuck_reason(pod: Object) -> str:
 
 
 def stuck_because(pod: Object) -> str:
-    """The same with what Kubernetes says about it."""
+    """The same with what Kubernetes says about it, and what to do."""
     reason, message = _stuck(pod)
-    return f"{reason}: {message}" if reason and message else reason
+    words = f"{reason}: {message}".rstrip(": .")
+    return f"{words}. {_REMEDIES.get(reason, _LOOK)}" if reason else ""
 
 
 def _stuck(pod: Object) -> tuple[str, str]:
+    if _state_at_work(pod).keys() & {"running", "terminated"}:
+        # What else does not start is not what keeps it from working.
+        return "", ""
     for each in _containers(pod):
         waiting = (each.get("state") or {}).get("waiting") or {}
         reason = str(waiting.get("reason", ""))
@@ -111,24 +157,36 @@ def _stuck(pod: Object) -> tuple[str, str]:
 
 
 def terminated_container(pod: Object) -> Mapping[str, Any]:
-    """How Spark's or the worker's container ended; it is the first one of the pod."""
-    first = ((pod.get("spec") or {}).get("containers") or [{}])[0].get("name")
+    """How the container that does the work ended; empty if it has not."""
+    ended: Mapping[str, Any] = _state_at_work(pod).get("terminated") or {}
+    return ended
+
+
+def _state_at_work(pod: Object) -> Mapping[str, Any]:
+    """Of the container that does the work."""
+    name = _name_at_work(pod)
     for each in _status(pod).get("containerStatuses") or []:
-        if each.get("name") == first:
-            ended: Mapping[str, Any] = (each.get("state") or {}).get("terminated") or {}
-            return ended
+        if each.get("name") == name:
+            state: Mapping[str, Any] = each.get("state") or {}
+            return state
     return {}
+
+
+def _name_at_work(pod: Object) -> str | None:
+    """By its name: Spark puts its executor behind the other containers of a template."""
+    names = [each.get("name") for each in (pod.get("spec") or {}).get("containers") or []]
+    known = [name for name in names if name in _AT_WORK]
+    return next(iter(known or names), None)
 
 
 def _exit(pod: Object) -> DriverExit:
     ended = terminated_container(pod)
     code = ended.get("exitCode")
     told = _termination(str(ended.get("message", "")))
-    ours = _outside(pod, ended)
-    if told is None or ours is not None:
-        reason, message = ours or (str(ended.get("reason") or "Unknown"), _last_line(ended))
+    if told is None or ended.get("reason") == "OOMKilled":
+        reason, message = _outside(pod, ended)
         return DriverExit(code=code, reason=reason, message=message)
-    words = told.message if told.error is None else f"{told.message} {told.error.message}"
+    words = told.message if told.error is None else f"{told.message} {in_words(told.error)}"
     return DriverExit(
         code=told.exit_code if code is None else code,
         reason=told.reason.value,
@@ -140,14 +198,15 @@ def _exit(pod: Object) -> DriverExit:
     )
 
 
-def _outside(pod: Object, ended: Mapping[str, Any]) -> tuple[str, str] | None:
-    """An end that came from Kubernetes, whatever the driver managed to say before."""
+def _outside(pod: Object, ended: Mapping[str, Any]) -> tuple[str, str]:
+    """An end that the driver said nothing about, or not the truth: in Kubernetes' words."""
     if ended.get("reason") == "OOMKilled":
         return "OOMKilled", _OOM
+    # Why the whole pod was ended, such as Evicted.
     reason = str(_status(pod).get("reason", ""))
-    if reason and not ended:
-        return reason, str(_status(pod).get("message", ""))
-    return None
+    if reason:
+        return reason, str(_status(pod).get("message", "")) or _last_line(ended)
+    return str(ended.get("reason") or "Unknown"), _last_line(ended)
 
 
 def _last_line(ended: Mapping[str, Any]) -> str:

@@ -8,7 +8,10 @@ from sparkpoint.api.policies import Compatibility, RestartPolicy, RollbackTarget
 from sparkpoint.api.scalars import OnDelete
 from sparkpoint.lifecycle.world import Policy
 
-__all__ = ["policy_of"]
+__all__ = ["UNKNOWN", "policy_of"]
+
+UNKNOWN: Final = Policy(repository=False)
+"""Where no spec can be read: nothing says where a savepoint could go."""
 
 _MODES: Final[dict[UpgradeMode, Literal["Savepoint", "LastCommit", "Stateless"]]] = {
     UpgradeMode.SAVEPOINT: "Savepoint",

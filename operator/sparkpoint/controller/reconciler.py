@@ -24,6 +24,7 @@ from sparkpoint.controller.observer import Observation, Observer
 from sparkpoint.controller.obstacles import Obstacles
 from sparkpoint.controller.operationsavepoints import OperationSavepoints
 from sparkpoint.controller.passes import Passes, Requeue
+from sparkpoint.controller.refusals import Refusals
 from sparkpoint.controller.reports import report
 from sparkpoint.controller.statuses import without_progress
 from sparkpoint.controller.upkeep import Upkeep
@@ -34,6 +35,7 @@ from sparkpoint.lifecycle.actions import (
     Release,
     RequestStop,
     StartDriver,
+    StartWorker,
     StoreRevision,
 )
 from sparkpoint.runtime.model import OperationState
@@ -44,6 +46,8 @@ logger = logging.getLogger(__name__)
 
 _AT_ONCE: Final = 0.2
 _SOON: Final = 1.0
+_REFUSED: Final = 5.0
+"""Seconds until what was refused is decided upon, or tried again."""
 _LONGEST: Final = 60.0
 """Seconds between two looks: what a lost event costs."""
 _RETIREMENT: Final = timedelta(minutes=11)
@@ -77,7 +81,7 @@ class JobReconciler:
         self._garbage, self._upkeep = garbage, upkeep
         self._metrics, self._jobs = metrics, jobs
         self._memories, self._clock = memories, clock
-        self._obstacles = Obstacles()
+        self._obstacles, self._refusals = Obstacles(), Refusals()
         self._told: dict[Key, datetime] = {}
 
     async def run_once(self, key: Key) -> Requeue:
@@ -92,7 +96,7 @@ class JobReconciler:
         if not job.guarded:
             # Nothing is made before we are sure to be asked when the job is deleted.
             return Requeue(seconds=_SOON)
-        seen = await self._observer.observe(job, self._obstacles.of(key))
+        seen = await self._observer.observe(job, self._obstacles.of(key), self._refusals.of(key))
         decision = _decide(seen)
         if _only_stores(decision, job) and self._obstacles.of(key) is None:
             # The revision first: a status that knows the new spec and no operation would lie.
@@ -164,9 +168,10 @@ class JobReconciler:
                 await self._executor.perform(action, seen, decision.record)
             except (ForbiddenError, UnprocessableError) as error:
                 await self._refused(seen, decision, action, error)
-                return Requeue(seconds=_wait(decision))
+                return Requeue(seconds=min(_wait(decision), _REFUSED))
         if decision.actions or operation is None:
             self._obstacles.clear(key)
+            self._refusals.clear(key)
         if any(isinstance(action, StoreRevision) for action in decision.actions):
             return Requeue(seconds=0.0)
         if any(isinstance(action, Release) for action in decision.actions):
@@ -198,6 +203,8 @@ class JobReconciler:
     ) -> None:
         run = action.run if isinstance(action, StartDriver) else None
         self._obstacles.note(seen.job.key, error, run=run, now=seen.world.now)
+        if isinstance(action, StartWorker):
+            self._refusals.note(seen.job.key, action.name, error, now=seen.world.now)
         told = Event(reason="ObjectRefused", message=str(error), warning=True)
         occasion = f"operation {decision.record.sequence} {run.attempt if run else ''}"
         await self._events.tell(seen.job.body, told, occasion=occasion, now=seen.world.now)
@@ -212,6 +219,7 @@ class JobReconciler:
                 forget(metadata(known)["uid"])
         self._jobs.drop(key, key.name)
         self._obstacles.clear(key)
+        self._refusals.clear(key)
         self._told.pop(key, None)
         self._passes.forget(key)
 

@@ -5,10 +5,12 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from sparkpoint.api.job import JobSpec
-from sparkpoint.controller.cluster import Object
+from sparkpoint.controller.cluster import Object, metadata
+from sparkpoint.controller.keys import ATTEMPT, EPOCH, ROLE
 from sparkpoint.controller.objects import AGENT_PORT
 from sparkpoint.controller.observer import Observation
 from sparkpoint.controller.obstacles import Obstacle
+from sparkpoint.controller.podfacts import label
 from sparkpoint.controller.savepointfacts import (
     completed_at,
     newest_completed,
@@ -17,8 +19,10 @@ from sparkpoint.controller.savepointfacts import (
 )
 from sparkpoint.controller.schedules import late_since, periodic_times
 from sparkpoint.controller.statuses import Sight, job_status
+from sparkpoint.controller.stuckpods import Stuck, explained, stuck_pod
 from sparkpoint.lifecycle import Decision
 from sparkpoint.lifecycle.conditions import Circumstances, conditions
+from sparkpoint.lifecycle.naming import worker_name
 from sparkpoint.lifecycle.record import Record
 from sparkpoint.lifecycle.world import DriverExit
 
@@ -35,13 +39,15 @@ def report(seen: Observation, decision: Decision, obstacle: Obstacle | None) -> 
     same = _same_run(job.record, decision.record)
     newest = newest_completed(job.key, seen.savepoints)
     driver = seen.driver if same else None
+    waited_for = (driver, _worker(seen, decision.record), *(_executors(seen) if same else ()))
+    stuck = stuck_pod(waited_for, world.now)
     return job_status(
         Sight(
             key=job.key,
             generation=job.generation,
             record=decision.record,
             former=job.status,
-            conditions=conditions(world, _around(seen, obstacle)),
+            conditions=explained(conditions(world, _around(seen, obstacle, stuck)), stuck),
             now=world.now,
             deleting=job.deleting is not None,
             driver=driver,
@@ -52,8 +58,17 @@ def report(seen: Observation, decision: Decision, obstacle: Obstacle | None) -> 
             partitions=_partitions(seen.intent.spec, newest),
             spark_version=_spark_version(seen.intent.spec, newest),
             savepoint=newest,
+            source_id=_source_id(seen, decision.record),
         )
     )
+
+
+def _source_id(seen: Observation, record: Record) -> str | None:
+    """Of the savepoint that the run began with, while its resource is there."""
+    name = record.run.source.savepoint if record.run is not None else None
+    found = (body for body in seen.savepoints if metadata(body)["name"] == name)
+    body = next(found, None)
+    return status_of(body).get("id") if body is not None else None
 
 
 def _same_run(before: Record, after: Record) -> bool:
@@ -62,15 +77,36 @@ def _same_run(before: Record, after: Record) -> bool:
     return (before.run.epoch, before.run.attempt) == (after.run.epoch, after.run.attempt)
 
 
-def _around(seen: Observation, obstacle: Obstacle | None) -> Circumstances:
+def _worker(seen: Observation, record: Record) -> Object | None:
+    """The worker pod that the operation waits for."""
+    operation = record.operation
+    name = worker_name(seen.job.key.name, operation) if operation is not None else None
+    return next((pod for pod in seen.pods if metadata(pod)["name"] == name), None)
+
+
+def _executors(seen: Observation) -> list[Object]:
+    """Of a run that has none yet: that some of many wait for room is nothing to worry about."""
+    run = seen.job.record.run
+    if run is None or seen.executors:
+        return []
+    wanted = ("executor", str(run.epoch), str(run.attempt))
+    return [
+        pod
+        for pod in seen.pods
+        if tuple(label(pod, key) for key in (ROLE, EPOCH, ATTEMPT)) == wanted
+    ]
+
+
+def _around(seen: Observation, obstacle: Obstacle | None, stuck: Stuck | None) -> Circumstances:
     spec, intent = seen.intent.spec, seen.intent
+    refused = obstacle.message if obstacle is not None else ""
     health = None
     if spec is not None and spec.savepoints is not None:
         health = savepoint_health(seen.job.key, seen.savepoints, due=_overdue(seen, spec))
     return Circumstances(
         invalid=intent.invalid,
         script_missing=intent.script_missing,
-        obstacle=seen.leftover or (obstacle.message if obstacle is not None else ""),
+        obstacle=seen.leftover or refused or (stuck.words if stuck and stuck.lasts else ""),
         stalled_after=_stalled_after(spec),
         savepoints=health,
     )

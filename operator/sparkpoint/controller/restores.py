@@ -26,7 +26,7 @@ class Restorable:
 async def find_restorable(cluster: Cluster, job: Key, wanted: RestoreFrom) -> Restorable:
     """Look for it. A manifest in a repository is looked for by the driver alone."""
     if wanted.manifest is not None:
-        return _in_repository(job, wanted.manifest)
+        return await _in_repository(cluster, job, wanted.manifest)
     name = wanted.savepoint or ""
     body = await find(cluster, SAVEPOINTS, job.namespace, name)
     if body is None:
@@ -49,29 +49,56 @@ def _not_complete(name: str, phase: str) -> str:
     return f"Waiting for SparkSavepoint {name}, which is {phase}."
 
 
-def _in_repository(job: Key, manifest: ManifestReference) -> Restorable:
+async def _in_repository(cluster: Cluster, job: Key, manifest: ManifestReference) -> Restorable:
     of = (manifest.namespace or job.namespace, manifest.job)
-    savepoint = _shortened(job, *of, manifest.name or manifest.id)
-    place = Savepoints(repository=manifest.repository, endpoint_url=manifest.endpoint_url)
-    problem = ""
+    name, problem = manifest.name or manifest.id, ""
     if manifest.name is None and of != (job.namespace, job.name):
-        problem = (
-            "spec.restoreFrom.manifest.id: a savepoint of another job is found by its name alone: "
-            "give name instead of id, or make a SparkSavepoint of it with spec.existing"
-        )
+        # A driver looks for ids among the savepoints of its own job alone.
+        name = await _name_of(cluster, job, manifest)
+        problem = "" if name is not None else _nameless(job, manifest)
+    savepoint = _shortened(job, *of, name or manifest.id)
+    place = Savepoints(repository=manifest.repository, endpoint_url=manifest.endpoint_url)
     return Restorable(savepoint=savepoint, place=place, problem=problem)
+
+
+async def _name_of(cluster: Cluster, job: Key, manifest: ManifestReference) -> str | None:
+    """Of the savepoint with this id, if this namespace has a SparkSavepoint of it."""
+    if manifest.namespace not in (None, job.namespace):
+        return None
+    for body in await cluster.list(SAVEPOINTS, job.namespace, labels={}):
+        known = (body.get("status") or {}).get("id") == manifest.id
+        if known and reference(job, body) == f"{job.namespace}/{manifest.job}/{_own_name(body)}":
+            return _own_name(body)
+    return None
+
+
+def _nameless(job: Key, manifest: ManifestReference) -> str:
+    if manifest.namespace not in (None, job.namespace):
+        why = f"its namespace {manifest.namespace} is not looked into"
+    else:
+        why = f"no SparkSavepoint of job {manifest.job} in namespace {job.namespace} has this id"
+    return (
+        "spec.restoreFrom.manifest.id: a savepoint of another job is found by its name, and "
+        f"{why}: give name instead of id, or make a SparkSavepoint of it with spec.existing"
+    )
+
+
+def _own_name(body: Object) -> str:
+    """Under which the repository has the savepoint of a SparkSavepoint."""
+    status: dict[str, Any] = body.get("status") or {}
+    existing: dict[str, Any] = body["spec"].get("existing") or {}
+    return str(status.get("name") or existing.get("name") or metadata(body)["name"])
 
 
 def reference(job: Key, body: Object) -> str:
     """How a driver of `job` finds the savepoint of this SparkSavepoint."""
     spec: dict[str, Any] = body["spec"]
     existing: dict[str, Any] = spec.get("existing") or {}
-    status: dict[str, Any] = body.get("status") or {}
     return _shortened(
         job,
         existing.get("namespace") or metadata(body)["namespace"],
         existing.get("job") or spec["jobRef"]["name"],
-        status.get("name") or existing.get("name") or metadata(body)["name"],
+        _own_name(body),
     )
 
 

@@ -1,9 +1,10 @@
-"""Which savepoints of a job have had their time. Pure: the plan of `savepoint/`, on resources.
+"""Which savepoints of a job stay, why, and until when. Pure: `savepoint/`'s plan, on resources.
 
-Never the newest, never one that a job may go back to, never one with a tag.
+Never the newest, never one that a job may go back to or names, never one with a tag is removed.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -11,43 +12,112 @@ from sparkpoint.api.policies import Retention, RetentionRule
 from sparkpoint.api.scalars import Duration, Trigger
 from sparkpoint.controller.cluster import Object, metadata
 from sparkpoint.controller.keys import Key
-from sparkpoint.controller.podfacts import parse_time
-from sparkpoint.controller.savepointfacts import completed_at, newest_completed, of_job
+from sparkpoint.controller.podfacts import created_at, parse_time
+from sparkpoint.controller.savepointfacts import completed_at, newest_completed, of_job, status_of
+from sparkpoint.controller.schedules import newest_periodic
 from sparkpoint.savepoint.catalogue import Savepoint
 from sparkpoint.savepoint.manifest import Manifest
 from sparkpoint.savepoint.retention import RetentionPolicy, plan_retention
 
-__all__ = ["expired"]
+__all__ = ["Verdict", "judge"]
 
 _KEPT_BY_DEFAULT: Final = (Trigger.MANUAL, Trigger.FINAL)
 """What a person asked for stays until a person deletes it, unless a rule says otherwise."""
+_FAILURES: Final = 10
+_FAILURES_STAY: Final = timedelta(hours=24)
+"""For a person to read why: so many failed savepoints that nobody asked for, and so long."""
+
+Users = Mapping[str, Iterable[str]]
+"""A savepoint's resource -> the jobs that need it."""
 
 
-def expired(
-    job: Key, savepoints: Iterable[Object], rules: Retention, *, used: frozenset[str], now: datetime
-) -> list[Object]:
-    """Savepoints to remove, with their data; `used` are names that some job refers to."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What becomes of one savepoint."""
+
+    savepoint: Object
+    kept_because: tuple[str, ...]
+    """Empty: it is removed."""
+    expires: datetime | None = None
+    """When the last reason to keep it ends, if that is known."""
+
+    @property
+    def failed(self) -> bool:
+        """There is no data of it."""
+        return completed_at(self.savepoint) is None
+
+
+@dataclass(frozen=True, slots=True)
+class _Reason:
+    words: str
+    until: datetime | None = None
+    """None: nobody knows how long it holds."""
+
+
+_Reasons = list[_Reason]
+
+
+def judge(
+    job: Key, savepoints: Iterable[Object], rules: Retention, *, users: Users, now: datetime
+) -> tuple[Verdict, ...]:
+    """About every savepoint of the job that is complete or has failed."""
     bodies = [
         body
         for body in savepoints
-        if of_job(body) == job
-        and completed_at(body) is not None
-        and metadata(body).get("deletionTimestamp") is None
+        if of_job(body) == job and metadata(body).get("deletionTimestamp") is None
     ]
-    newest = newest_completed(job, bodies)
-    safe = used | ({metadata(newest)["name"]} if newest is not None else frozenset())
-    by_rule = {id(rule): rule for rule in (_rule(body, rules) for body in bodies) if rule}
-    gone = [body for rule in by_rule.values() for body in _beyond(rule, bodies, rules, now)]
-    gone += [body for body in bodies if _has_own_end(body, now)]
-    return [body for body in gone if metadata(body)["name"] not in safe and not _tags(body)]
+    complete = [body for body in bodies if completed_at(body) is not None]
+    by_rule = _by_rules(complete, rules, now)
+    newest, scheduled = newest_completed(job, complete), newest_periodic(job.name, bodies)
+    verdicts = []
+    for body in complete:
+        found = [_Reason("newest")] if body is newest else []
+        found += _lasting(body, users, scheduled)
+        found += _own_reasons(body, now) if _own(body) else by_rule[_name(body)]
+        verdicts.append(_verdict(body, found))
+    since = _moment(newest) if newest is not None else None
+    failed = [body for body in bodies if status_of(body).get("phase") == "Failed"]
+    reasons = [_lasting(body, users, scheduled) for body in failed]
+    return (*verdicts, *_failures(failed, reasons, since, now))
+
+
+def _verdict(body: Object, reasons: _Reasons) -> Verdict:
+    ends = [reason.until for reason in reasons]
+    known = [end for end in ends if end is not None]
+    return Verdict(
+        savepoint=body,
+        kept_because=tuple(dict.fromkeys(reason.words for reason in reasons)),
+        expires=max(known) if known and len(known) == len(ends) else None,
+    )
+
+
+def _lasting(body: Object, users: Users, scheduled: str | None) -> _Reasons:
+    """What keeps it whatever the rules say; `scheduled` is the newest of the schedule."""
+    tags: list[str] = body["spec"].get("tags") or []
+    found = [_Reason(f"tag {tag}") for tag in tags]
+    found += [_Reason(f"used by {user}") for user in users.get(_name(body), ())]
+    if _name(body) == scheduled:
+        # Without it, its time would seem to have been missed, and it would be taken again.
+        found.append(_Reason("newest of the schedule"))
+    return found
+
+
+def _by_rules(bodies: list[Object], rules: Retention, now: datetime) -> dict[str, _Reasons]:
+    """What the job's rules say about each; nothing about one that says it itself."""
+    chosen = {_name(body): _rule(body, rules) for body in bodies if not _own(body)}
+    found = {
+        _name(body): [_Reason(f"trigger {_trigger(body).value}")]
+        for body in bodies
+        if chosen.get(_name(body), rules) is None
+    }
+    for rule in {id(rule): rule for rule in chosen.values() if rule is not None}.values():
+        found |= _of_rule(rule, [b for b in bodies if chosen.get(_name(b)) is rule], now)
+    return found
 
 
 def _rule(body: Object, rules: Retention) -> RetentionRule | None:
-    """The rule that a savepoint falls under; None: it stays, or says itself how long."""
-    if _own(body):
-        return None
-    trigger = Trigger(body["spec"].get("trigger", Trigger.MANUAL.value))
-    overrides = rules.overrides
+    """The rule that a savepoint falls under; None: it stays."""
+    trigger, overrides = _trigger(body), rules.overrides
     own: RetentionRule | None = (
         getattr(overrides, trigger.value.lower()) if overrides is not None else None
     )
@@ -56,12 +126,17 @@ def _rule(body: Object, rules: Retention) -> RetentionRule | None:
     return None if trigger in _KEPT_BY_DEFAULT else rules
 
 
-def _beyond(
-    rule: RetentionRule, bodies: Iterable[Object], rules: Retention, now: datetime
-) -> list[Object]:
-    mine = {metadata(body)["name"]: body for body in bodies if _rule(body, rules) is rule}
-    plan = plan_retention([_listed(body) for body in mine.values()], _policy(rule), now=now)
-    return [mine[savepoint.manifest.name] for savepoint in plan.remove]
+def _of_rule(rule: RetentionRule, bodies: list[Object], now: datetime) -> dict[str, _Reasons]:
+    plan = plan_retention([_listed(body) for body in bodies], _policy(rule), now=now)
+    found: dict[str, _Reasons] = {_name(body): [] for body in bodies}
+    for kept in plan.keep:
+        end = kept.savepoint.manifest.created + rule.max_age.timedelta if rule.max_age else None
+        found[kept.savepoint.manifest.name] = [
+            # The rule keeps the newest of its own, whatever its age.
+            _Reason("newest of its rule") if word == "newest" else _Reason(word, end)
+            for word in kept.reasons
+        ]
+    return found
 
 
 def _policy(rule: RetentionRule) -> RetentionPolicy:
@@ -77,7 +152,7 @@ def _policy(rule: RetentionRule) -> RetentionPolicy:
 
 def _listed(body: Object) -> Savepoint:
     """As the repository's own retention wants it: name and time are all that it looks at."""
-    name, moment = metadata(body)["name"], completed_at(body) or datetime.min.replace(tzinfo=UTC)
+    name, moment = _name(body), _moment(body)
     manifest = Manifest.model_construct(
         namespace=metadata(body)["namespace"],
         job=body["spec"]["jobRef"]["name"],
@@ -93,15 +168,52 @@ def _own(body: Object) -> Mapping[str, Any]:
     return {name: value for name, value in found.items() if value}
 
 
-def _has_own_end(body: Object, now: datetime) -> bool:
-    own, moment = _own(body), completed_at(body)
+def _own_reasons(body: Object, now: datetime) -> _Reasons:
+    own = _own(body)
+    if own.get("keepForever"):
+        return [_Reason("keepForever")]
     until = parse_time(own.get("keepUntil"))
     if until is not None:
-        return now > until
-    ttl = Duration(own["ttl"]).timedelta if own.get("ttl") else None
-    return ttl is not None and moment is not None and now - moment > max(ttl, timedelta())
+        return [_Reason("keepUntil", until)] if now <= until else []
+    end = _moment(body) + max(Duration(own["ttl"]).timedelta, timedelta())
+    return [_Reason("ttl", end)] if now <= end else []
 
 
-def _tags(body: Object) -> list[str]:
-    found: list[str] = body["spec"].get("tags") or []
-    return found
+def _failures(
+    failed: list[Object], lasting: list[_Reasons], newest: datetime | None, now: datetime
+) -> list[Verdict]:
+    """Of savepoints that failed. A person's own are a person's to delete."""
+    newest_first = sorted(failed, key=lambda body: (_moment(body), _name(body)), reverse=True)
+    unasked = [body for body in newest_first if _is_unasked(body)]
+    lately = {_name(body) for body in unasked[:_FAILURES]}
+    verdicts = []
+    for body, known in zip(failed, lasting, strict=True):
+        found = list(known)
+        if body is newest_first[0] and (newest is None or _moment(body) > newest):
+            # What the job's condition speaks of.
+            found.append(_Reason("newest failure"))
+        if _own(body):
+            found += _own_reasons(body, now)
+        elif not _is_unasked(body):
+            found.append(_Reason(f"trigger {_trigger(body).value}"))
+        elif _name(body) in lately and now - _moment(body) <= _FAILURES_STAY:
+            found.append(_Reason("failed lately", _moment(body) + _FAILURES_STAY))
+        verdicts.append(_verdict(body, found))
+    return verdicts
+
+
+def _is_unasked(body: Object) -> bool:
+    return not _own(body) and _trigger(body) is not Trigger.MANUAL
+
+
+def _trigger(body: Object) -> Trigger:
+    return Trigger(body["spec"].get("trigger", Trigger.MANUAL.value))
+
+
+def _moment(body: Object) -> datetime:
+    """When it was complete; of one that failed, when it was asked for."""
+    return completed_at(body) or created_at(body) or datetime.min.replace(tzinfo=UTC)
+
+
+def _name(body: Object) -> str:
+    return str(metadata(body)["name"])

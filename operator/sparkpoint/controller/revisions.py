@@ -45,6 +45,7 @@ _PARTS: Final[dict[_Path, Part]] = {
     ("state", "formatVersion"): Part.STATE,
     ("restartNonce",): Part.NAME,
     ("checkpoint", "adopt"): Part.LIVE,
+    ("checkpoint", "adoptAs"): Part.LIVE,
     ("checkpoint", "onDelete"): Part.LIVE,
     # A stop is told how long it may take when it is asked for.
     ("checkpoint", "timeout"): Part.LIVE,

@@ -4,6 +4,7 @@ They never change once they are stored, so that what was read once need not be r
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 from sparkpoint.api.job import JobSpec
 from sparkpoint.controller import objects
@@ -20,6 +21,9 @@ from sparkpoint.controller.errors import ConflictError
 from sparkpoint.controller.objects import Owner
 
 __all__ = ["RevisionStore", "Stored"]
+
+_REMEMBERED: Final = 12
+"""Revisions of one job; each may hold a script of a megabyte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,5 +75,9 @@ class RevisionStore:
 
     def _learn(self, owner: Owner, revision: str, body: Object) -> Stored:
         stored = Stored(objects.spec_of(body), objects.script_of(body))
-        self._known.setdefault(owner.uid, {})[revision] = stored
+        known = self._known.setdefault(owner.uid, {})
+        known[revision] = stored
+        if len(known) > _REMEMBERED:
+            # The one that was read first; if it is needed once more, it is read again.
+            del known[next(iter(known))]
         return stored

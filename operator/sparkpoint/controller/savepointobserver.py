@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sparkpoint.api.job import JobSpec
-from sparkpoint.controller.agents import Agent, Dial
+from sparkpoint.controller.agents import Agent, Dial, in_words
 from sparkpoint.controller.cache import ObjectCache
 from sparkpoint.controller.cluster import JOBS, PODS, Cluster, Object, find, metadata
 from sparkpoint.controller.errors import RecordError
@@ -14,12 +14,15 @@ from sparkpoint.controller.jobs import Job, read_job
 from sparkpoint.controller.keys import ATTEMPT, EPOCH, JOB, ROLE, SAVEPOINT
 from sparkpoint.controller.nodes import lost_pods
 from sparkpoint.controller.observer import agent_url
+from sparkpoint.controller.savepointuses import SavepointUses, mentions, names_of
 from sparkpoint.controller.savepointviews import SavepointView
 from sparkpoint.controller.tokens import Tokens
 from sparkpoint.controller.workerfacts import WorkerAnswer, worker_answer, worker_fact
 from sparkpoint.lifecycle.savepointworld import (
     AgentSavepoint,
     JobState,
+    Refusal,
+    SavepointRecord,
     SavepointState,
     SavepointWorld,
     Taker,
@@ -46,6 +49,8 @@ class SavepointSight:
     """What the agent says of it."""
     answers: tuple[WorkerAnswer, ...] = ()
     """What its workers said, the newest last."""
+    workers: tuple[Object, ...] = ()
+    """Their pods."""
 
 
 class SavepointObserver:
@@ -59,18 +64,20 @@ class SavepointObserver:
         tokens: Tokens,
         dial: Dial,
         jobs: ObjectCache,
+        uses: SavepointUses,
         clock: Callable[[], datetime],
     ) -> None:
         self._cluster, self._intents, self._tokens = cluster, intents, tokens
-        self._dial, self._jobs, self._clock = dial, jobs, clock
+        self._dial, self._jobs, self._uses, self._clock = dial, jobs, uses, clock
 
-    async def observe(self, view: SavepointView) -> SavepointSight:
-        """One look."""
+    async def observe(self, view: SavepointView, refused: Refusal | None = None) -> SavepointSight:
+        """One look. Of a savepoint that nothing is left to be done for, the API server is asked
+        nothing: there may be ten of them for every job."""
         job = await self._job(view)
         spec = await self._intents.usable_spec(job) if job is not None else None
         agent = await self._agent(view, job)
         operation, said = await _ask(agent, view.key.name)
-        workers = await self._workers(view)
+        workers = await self._workers(view, spec)
         lost = await lost_pods(self._cluster, workers, self._clock())
         answers = [answer for pod in workers if (answer := worker_answer(pod)) is not None]
         run = job.record.run if job is not None else None
@@ -83,12 +90,13 @@ class SavepointObserver:
             job=_state(job, spec, view),
             epoch=run.epoch if run is not None else None,
             operation=under_way.id if under_way is not None else None,
-            used=_is_used(view, job),
+            used=self._is_used(view, job),
             agent=said,
             workers=tuple(
                 worker_fact(pod, lost_since=lost.get(metadata(pod)["uid"])) for pod in workers
             ),
             retry_helps=answers[-1].retry_helps if answers else True,
+            refused=refused,
         )
         return SavepointSight(
             view=view,
@@ -98,12 +106,13 @@ class SavepointObserver:
             agent=agent,
             operation=operation,
             answers=tuple(answers),
+            workers=tuple(workers),
         )
 
     async def _job(self, view: SavepointView) -> Job | None:
         key = view.job
         body = self._jobs.get(key, key.name)
-        if body is None or not _is_idle(view):
+        if body is None or view.deleting is not None or _is_unfinished(view):
             body = await find(self._cluster, JOBS, key.namespace, key.name)
         if body is None:
             return None
@@ -116,7 +125,7 @@ class SavepointObserver:
     async def _agent(self, view: SavepointView, job: Job | None) -> Agent | None:
         record, run = view.record, job.record.run if job is not None else None
         wanted = record.taker is Taker.AGENT or record.state is SavepointState.PENDING
-        if job is None or run is None or not wanted or _is_idle(view):
+        if job is None or run is None or not wanted or not _is_unfinished(view):
             return None
         labels = {
             JOB: job.key.name,
@@ -129,17 +138,27 @@ class SavepointObserver:
         token = await self._tokens.find(job.owner, run.epoch)
         return self._dial(url, token) if url is not None and token is not None else None
 
-    async def _workers(self, view: SavepointView) -> Sequence[Object]:
-        if _is_idle(view):
+    async def _workers(self, view: SavepointView, spec: JobSpec | None) -> Sequence[Object]:
+        settled = view.record.is_settled(verify=view.wish(spec).verify)
+        if (settled and view.deleting is None) or view.record == SavepointRecord():
             return ()
         labels = {JOB: view.job.name, SAVEPOINT: view.key.name}
         found = await self._cluster.list(PODS, view.key.namespace, labels=labels)
         return sorted(found, key=lambda pod: str(metadata(pod).get("creationTimestamp")))
 
+    def _is_used(self, view: SavepointView, job: Job | None) -> bool:
+        """Whether a job may go back to it, begins from it or names it."""
+        if view.deleting is None:
+            return False
+        if job is not None and not mentions(job).isdisjoint(names_of(view.body)):
+            return True
+        self._uses.renew(view.key.namespace, self._clock())
+        users = self._uses.users(view.body, self._clock())
+        return any(user != view.job.name for user in users)
 
-def _is_idle(view: SavepointView) -> bool:
-    """Whether nothing about it can change any more by itself."""
-    return view.deleting is None and view.record.state is SavepointState.FAILED
+
+def _is_unfinished(view: SavepointView) -> bool:
+    return view.record.state in (SavepointState.PENDING, SavepointState.IN_PROGRESS)
 
 
 def _state(job: Job | None, spec: JobSpec | None, view: SavepointView) -> JobState:
@@ -153,13 +172,6 @@ def _state(job: Job | None, spec: JobSpec | None, view: SavepointView) -> JobSta
     if record.run is None or not record.run.opened:
         return JobState.UNBORN
     return JobState.STANDING if record.suspended or record.finished else JobState.RUNNING
-
-
-def _is_used(view: SavepointView, job: Job | None) -> bool:
-    """Whether the job may go back to it, or begins from it; one that is being removed does not."""
-    if job is None or job.record.removed:
-        return False
-    return view.key.name in job.record.references()
 
 
 async def _ask(
@@ -177,6 +189,6 @@ async def _ask(
     error_info = found.error
     return found, AgentSavepoint(
         state=found.state.value,
-        message=error_info.message if error_info is not None else "",
+        message=in_words(error_info) if error_info is not None else "",
         retry_helps=error_info.retry_helps if error_info is not None else True,
     )

@@ -1,14 +1,17 @@
 """One pass over one SparkSavepoint: look, decide, tell, write down, do."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final, assert_never
 
+from sparkpoint.api.errors import InvalidResourceError
+from sparkpoint.api.job import JobSpec
 from sparkpoint.api.scalars import Verification
 from sparkpoint.controller import objects
 from sparkpoint.controller.cache import ObjectCache
 from sparkpoint.controller.cluster import (
+    CONFIG_MAPS,
     PODS,
     SAVEPOINTS,
     Cluster,
@@ -17,23 +20,31 @@ from sparkpoint.controller.cluster import (
     find,
     metadata,
 )
-from sparkpoint.controller.errors import NotFoundError
+from sparkpoint.controller.errors import (
+    ForbiddenError,
+    NotFoundError,
+    UnprocessableError,
+)
 from sparkpoint.controller.events import Events
 from sparkpoint.controller.keys import SAVEPOINT, Key
 from sparkpoint.controller.metrics import Metrics
+from sparkpoint.controller.obstacles import explained
 from sparkpoint.controller.passes import Passes, Requeue
+from sparkpoint.controller.podfacts import is_over
 from sparkpoint.controller.savepointobserver import SavepointObserver, SavepointSight
 from sparkpoint.controller.savepointstatuses import savepoint_status
 from sparkpoint.controller.savepointviews import Identity, SavepointView, read_savepoint
 from sparkpoint.controller.workertasks import capture_arguments, repository_arguments
-from sparkpoint.lifecycle.actions import Capture
+from sparkpoint.lifecycle.actions import Capture, Event
 from sparkpoint.lifecycle.savepoints import SavepointDecision, decide_savepoint
 from sparkpoint.lifecycle.savepointworld import (
     AskAgent,
+    Refusal,
     SavepointAction,
     SavepointState,
     SavepointTask,
     StartTask,
+    task_name,
 )
 from sparkpoint.runtime.client import AgentClientError
 from sparkpoint.runtime.model import SavepointRequest
@@ -66,6 +77,9 @@ class SavepointReconciler:
         self._cluster, self._passes, self._observer = cluster, passes, observer
         self._events, self._metrics, self._cache = events, metrics, cache
         self._clock = clock
+        self._refused: dict[Key, Refusal] = {}
+        """Worker pods that were not let through, until that is written down. In memory alone: an
+        operator that starts anew is refused anew."""
 
     async def run_once(self, key: Key) -> Requeue:
         """A pass; it never raises."""
@@ -79,17 +93,24 @@ class SavepointReconciler:
         view = read_savepoint(body)
         if not view.guarded:
             return Requeue(seconds=_SOON)
-        sight = await self._observer.observe(view)
+        sight = await self._observer.observe(view, self._refused.get(key))
         decision = _decide(sight)
         for event in decision.events:
-            occasion = f"{decision.record.state.value} {decision.record.tries}"
+            generation = metadata(body).get("generation", 0)
+            occasion = f"{generation} {decision.record.state.value} {decision.record.tries}"
             await self._events.tell(body, event, occasion=occasion, now=sight.world.now)
             logger.info("Savepoint %s: %s: %s", key, event.reason, event.message)
         await self._write(sight, decision)
+        self._refused.pop(key, None)
         for action in decision.actions:
-            await self._perform(action, sight)
-        if decision.record.state not in _UNFINISHED and decision.wake is None:
-            await self._tidy(sight)
+            try:
+                await self._perform(action, sight)
+            except (ForbiddenError, UnprocessableError) as error:
+                # It is decided upon like a worker that failed.
+                helps = isinstance(error, ForbiddenError)
+                self._refused[key] = Refusal(message=explained(error), retry_helps=helps)
+                return Requeue(seconds=0.0)
+        await self._tidy(sight, decision)
         return _requeue(view, decision)
 
     async def _write(self, sight: SavepointSight, decision: SavepointDecision) -> None:
@@ -136,11 +157,13 @@ class SavepointReconciler:
             raise NotFoundError(f"no job to make worker {action.name} from")
         line = self._arguments(action, sight)
         deep = sight.view.verification(spec) is Verification.DEEP
-        wanted: tuple[Object, ...] = (
-            objects.worker_pod(job.owner, spec, name=action.name, arguments=line),
-        )
-        if action.task is SavepointTask.VERIFY and deep:
-            wanted = objects.spark_worker_objects(job.owner, spec, name=action.name, arguments=line)
+        make = objects.spark_worker_objects if deep else _alone
+        if action.task is not SavepointTask.VERIFY:
+            make = _alone
+        try:
+            wanted = make(job.owner, spec, name=action.name, arguments=line)
+        except InvalidResourceError as error:
+            raise UnprocessableError(str(error)) from error
         for body in wanted:
             body["metadata"]["labels"][SAVEPOINT] = sight.view.key.name
             await create_or_get(self._cluster, body)
@@ -168,25 +191,52 @@ class SavepointReconciler:
             case SavepointTask.INSPECT:
                 return ["inspect", *_named(wanted)]
 
-    async def _tidy(self, sight: SavepointSight) -> None:
-        """Workers that have said what they had to say."""
-        for worker in sight.world.workers:
-            pod = await find(self._cluster, PODS, sight.view.key.namespace, worker.name)
-            if pod is not None:
-                about = metadata(pod)
-                await self._cluster.delete(
-                    PODS, about["namespace"], about["name"], uid=about["uid"]
-                )
+    async def _tidy(self, sight: SavepointSight, decision: SavepointDecision) -> None:
+        """Workers that have said what they had to say, and those that are not waited for."""
+        for pod in _unneeded(sight, decision):
+            about = metadata(pod)
+            await self._cluster.delete(PODS, about["namespace"], about["name"], uid=about["uid"])
+            await self._tidy_configuration(pod)
+
+    async def _tidy_configuration(self, pod: Object) -> None:
+        """Of a worker with Spark, which has its own ConfigMap under its own name."""
+        about, volumes = metadata(pod), (pod.get("spec") or {}).get("volumes") or []
+        if not any((each.get("configMap") or {}).get("name") == about["name"] for each in volumes):
+            return
+        found = await find(self._cluster, CONFIG_MAPS, about["namespace"], about["name"])
+        if found is not None:
+            uid = metadata(found)["uid"]
+            await self._cluster.delete(CONFIG_MAPS, about["namespace"], about["name"], uid=uid)
 
     def forget(self, key: Key) -> None:
         """The savepoint is gone."""
         self._passes.forget(key)
+        self._refused.pop(key, None)
+
+
+def _alone(
+    owner: objects.Owner, spec: JobSpec, *, name: str, arguments: Sequence[str]
+) -> tuple[Object, ...]:
+    return (objects.worker_pod(owner, spec, name=name, arguments=arguments),)
+
+
+def _unneeded(sight: SavepointSight, decision: SavepointDecision) -> list[Object]:
+    """Its workers that can be deleted: all at the end, before it those of tries given up."""
+    alive = [pod for pod in sight.workers if metadata(pod).get("deletionTimestamp") is None]
+    settled = decision.record.is_settled(verify=sight.world.wish.verify)
+    if decision.released or (settled and sight.view.deleting is None):
+        return alive
+    tries, name = decision.record.tries, sight.view.key.name
+    present = {task_name(name, task, tries) for task in SavepointTask}
+    return [pod for pod in alive if not is_over(pod) and metadata(pod)["name"] not in present]
 
 
 def _decide(sight: SavepointSight) -> SavepointDecision:
     """A resource that cannot be used is only ever let go."""
     if sight.view.errors and sight.view.deleting is None:
-        return SavepointDecision(record=sight.world.record)
+        mistakes = "\n".join(str(error) for error in sight.view.errors)
+        told = Event(reason="NotAccepted", message=mistakes, warning=True)
+        return SavepointDecision(record=sight.world.record, events=(told,))
     return decide_savepoint(sight.world)
 
 

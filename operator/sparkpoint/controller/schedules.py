@@ -12,7 +12,14 @@ from sparkpoint.controller.cluster import Object, metadata
 from sparkpoint.controller.keys import JOB
 from sparkpoint.controller.objects import Owner
 
-__all__ = ["late_since", "newest_due", "periodic_name", "periodic_savepoint", "periodic_times"]
+__all__ = [
+    "late_since",
+    "newest_due",
+    "newest_periodic",
+    "periodic_name",
+    "periodic_savepoint",
+    "periodic_times",
+]
 
 _STAMP: Final = "%Y%m%d%H%M"
 _WINDOWS: Final = (timedelta(hours=1), timedelta(days=1), timedelta(days=32), timedelta(days=3000))
@@ -47,6 +54,12 @@ def periodic_times(job: str, savepoints: Iterable[Object]) -> list[datetime]:
     ]
     whole = [stamp for stamp in stamps if stamp.isdecimal() and len(stamp) == len("202611161200")]
     return sorted(datetime.strptime(stamp, _STAMP).replace(tzinfo=UTC) for stamp in whole)
+
+
+def newest_periodic(job: str, savepoints: Iterable[Object]) -> str | None:
+    """The SparkSavepoint of the last time that there is one of."""
+    times = periodic_times(job, savepoints)
+    return periodic_name(job, times[-1]) if times else None
 
 
 def periodic_savepoint(owner: Owner, spec: JobSpec, moment: datetime) -> Object:

@@ -15,6 +15,7 @@ from sparkpoint.api.jobstatus import (
     JobStatus,
     LastOperation,
     Operation,
+    PhaseDuration,
     QueryStatus,
     RestoredFrom,
     Revisions,
@@ -64,6 +65,8 @@ class Sight:
     spark_version: str | None = None
     savepoint: Object | None = None
     """The newest complete one."""
+    source_id: str | None = None
+    """Of the savepoint that the run began with, if it is known here."""
 
 
 def job_status(sight: Sight) -> dict[str, Any]:
@@ -228,6 +231,7 @@ def _restored_from(sight: Sight, former: JobStatus) -> RestoredFrom | None:
     same = known is not None and former.epoch == run.epoch and known.name == run.source.savepoint
     return RestoredFrom(
         name=run.source.savepoint,
+        id=sight.source_id or (known.id if known is not None and same else None),
         sink=run.source.sink,
         at=known.at if known is not None and same else sight.now,
     )
@@ -266,6 +270,10 @@ def _last_operation(record: Record) -> LastOperation | None:
         target_generation=last.generation,
         started_at=last.started,
         finished_at=last.finished,
+        phases=tuple(
+            PhaseDuration(phase=phase.value, seconds=round(seconds, 3))
+            for phase, seconds in last.phases
+        ),
         downtime_seconds=last.downtime,
         message=_cut(last.message),
     )

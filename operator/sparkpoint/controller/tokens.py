@@ -39,11 +39,13 @@ class Tokens:
         return self._learn(owner, epoch, body)
 
     async def ensure(self, owner: Owner, epoch: int) -> str:
-        """The name of the Secret, made if it is not there."""
+        """The name of the Secret, made if it is not there.
+
+        One that somebody deleted is made again with the token that running drivers know.
+        """
         name = objects.agent_secret_name(owner.name, epoch)
-        if (owner.uid, epoch) in self._known:
-            return name
-        body = await create_or_get(self._cluster, objects.agent_secret(owner, epoch, self._make()))
+        token = self._known.get((owner.uid, epoch)) or self._make()
+        body = await create_or_get(self._cluster, objects.agent_secret(owner, epoch, token))
         if owner_uid(body) != owner.uid:
             raise ConflictError(f"Secret {name} belongs to another job, which is being deleted")
         self._learn(owner, epoch, body)

@@ -1,19 +1,22 @@
-"""What a job that runs needs besides being kept running: savepoints by the clock, and retention."""
+"""What a job that runs needs besides being kept running: savepoints by the clock, retention, and
+the objects beside its driver."""
 
 import logging
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 from sparkpoint.api.job import JobSpec
 from sparkpoint.controller.cache import ObjectCache
 from sparkpoint.controller.cluster import SAVEPOINTS, Cluster, Object, create_or_get, metadata
-from sparkpoint.controller.errors import RecordError
-from sparkpoint.controller.jobs import Job, read_job
+from sparkpoint.controller.drift import Drift
+from sparkpoint.controller.errors import ConflictError, NotFoundError
 from sparkpoint.controller.observer import Observation
 from sparkpoint.controller.podfacts import created_at
-from sparkpoint.controller.restores import reference
-from sparkpoint.controller.retention import expired
-from sparkpoint.controller.savepointfacts import of_job
+from sparkpoint.controller.retention import Verdict, judge
+from sparkpoint.controller.savepointfacts import of_job, status_of
+from sparkpoint.controller.savepointuses import SavepointUses, mentions, names_of
 from sparkpoint.controller.schedules import newest_due, periodic_savepoint, periodic_times
 from sparkpoint.lifecycle.record import Record
 
@@ -21,21 +24,31 @@ __all__ = ["Upkeep"]
 
 logger = logging.getLogger(__name__)
 
+_EVERY: Final = timedelta(minutes=1)
+"""Between two looks at savepoints that have not changed: one may have had its time."""
+
 
 class Upkeep:
     """Takes care of savepoints that nobody asks for, and of those that nobody wants any more."""
 
-    def __init__(self, cluster: Cluster, *, jobs: ObjectCache, savepoints: ObjectCache) -> None:
-        self._cluster, self._jobs, self._savepoints = cluster, jobs, savepoints
+    def __init__(
+        self, cluster: Cluster, *, savepoints: ObjectCache, uses: SavepointUses, drift: Drift
+    ) -> None:
+        self._cluster, self._savepoints = cluster, savepoints
+        self._uses, self._drift = uses, drift
+        self._judged: dict[str, tuple[object, datetime]] = {}
 
     async def run(self, seen: Observation, record: Record) -> float | None:
         """Do what is due; the seconds until something is due again."""
         spec = seen.intent.spec
-        idle = record.operation is not None or seen.job.deleting is not None
-        if spec is None or spec.savepoints is None or idle or record.run is None:
+        busy = record.operation is not None or seen.job.deleting is not None
+        if spec is None or busy or record.run is None:
             return None
-        await self._expire(seen, spec, record)
-        return await self._schedule(seen, spec, record)
+        # First what has its time: whatever is refused below is tried again at the next pass.
+        due = await self._schedule(seen, spec, record)
+        await self._drift.repair(seen, spec, record)
+        await self._retain(seen, spec, record)
+        return due
 
     async def _schedule(self, seen: Observation, spec: JobSpec, record: Record) -> float | None:
         schedule = spec.savepoints.schedule if spec.savepoints is not None else None
@@ -53,39 +66,73 @@ class Upkeep:
         following = schedule.after(now)
         return (following - now).total_seconds() if following is not None else None
 
-    async def _expire(self, seen: Observation, spec: JobSpec, record: Record) -> None:
-        if spec.savepoints is None:
+    async def _retain(self, seen: Observation, spec: JobSpec, record: Record) -> None:
+        """Remove what has had its time, and tell of the rest why it stays."""
+        if spec.savepoints is None or not self._is_due(seen, record):
             return
-        rules, key = spec.savepoints.retention, seen.job.key
-        found = expired(key, seen.savepoints, rules, used=record.references(), now=seen.world.now)
-        # Looking at all other jobs is left for when there is something to remove.
-        used = self._used_elsewhere(seen) if found else frozenset()
-        for body in found:
-            if metadata(body)["name"] not in used:
-                logger.info("%s: savepoint %s has expired", key, metadata(body)["name"])
-                await self.retire(body)
+        verdicts = self._judge(seen, spec, record)
+        if not all(verdict.kept_because for verdict in verdicts):
+            # Another job may have begun to need what is about to be removed.
+            self._uses.renew(seen.job.key.namespace, seen.world.now)
+            verdicts = self._judge(seen, spec, record)
+        for verdict in verdicts:
+            if verdict.kept_because:
+                await self._tell(verdict)
+            else:
+                await self._remove(seen, verdict)
 
-    def _used_elsewhere(self, seen: Observation) -> frozenset[str]:
-        """Savepoints of this job that another job of the namespace begins from."""
-        names: set[str] = set()
-        for other in self._others(seen.job):
-            wanted = other.record.references()
-            names |= {
-                metadata(body)["name"]
-                for body in seen.savepoints
-                if reference(other.key, body) in wanted
-            }
-        return frozenset(names)
+    def _is_due(self, seen: Observation, record: Record) -> bool:
+        now = seen.world.now
+        versions = frozenset(_version(body) for body in seen.savepoints)
+        present = (versions, seen.job.generation, record.references())
+        known = self._judged.get(seen.job.uid)
+        if known is not None and known[0] == present and now - known[1] < _EVERY:
+            return False
+        self._judged[seen.job.uid] = (present, now)
+        return True
 
-    def _others(self, job: Job) -> Iterable[Job]:
-        for owner in self._jobs.owners():
-            body = self._jobs.get(owner, owner.name)
-            if body is None or owner == job.key or owner.namespace != job.key.namespace:
-                continue
-            try:
-                yield read_job(body)
-            except RecordError:
-                continue
+    def _judge(self, seen: Observation, spec: JobSpec, record: Record) -> tuple[Verdict, ...]:
+        rules = spec.savepoints.retention if spec.savepoints is not None else None
+        if rules is None:
+            return ()
+        key, now = seen.job.key, seen.world.now
+        own = mentions(replace(seen.job, record=record))
+        users = {}
+        for body in seen.savepoints:
+            mine = [] if own.isdisjoint(names_of(body)) else [key.name]
+            others = [user for user in self._uses.users(body, now) if user != key.name]
+            users[metadata(body)["name"]] = mine + others
+        return judge(key, seen.savepoints, rules, users=users, now=now)
+
+    async def _tell(self, verdict: Verdict) -> None:
+        """Write it into the status, if it is news; one that changed meanwhile has another turn."""
+        body = verdict.savepoint
+        status = dict(status_of(body))
+        status.pop("expiresAt", None)
+        status["keptBecause"] = list(verdict.kept_because)
+        if verdict.expires is not None:
+            status["expiresAt"] = verdict.expires.isoformat().replace("+00:00", "Z")
+        if status == status_of(body):
+            return
+        try:
+            self._learn(await self._cluster.replace_status({**body, "status": status}))
+        except (ConflictError, NotFoundError):
+            return
+
+    def _learn(self, body: Object) -> None:
+        """What was written is known at once, and not only when the watch shows it."""
+        job = of_job(body)
+        if job is not None:
+            self._savepoints.put(job, body)
+
+    async def _remove(self, seen: Observation, verdict: Verdict) -> None:
+        name = metadata(verdict.savepoint)["name"]
+        logger.info("%s: savepoint %s has expired", seen.job.key, name)
+        if verdict.failed:
+            # A capture that failed has left no manifest: there is nothing to dispose of.
+            await self._delete(verdict.savepoint)
+        else:
+            await self.retire(verdict.savepoint)
 
     async def retire(self, body: Object) -> None:
         """Remove a savepoint with its data: first it is written down that the data goes, too."""
@@ -93,7 +140,14 @@ class Upkeep:
         record = status.get("record") or {}
         if not record.get("expired"):
             marked = {**status, "record": {**record, "expired": True}}
-            body = await self._cluster.replace_status({**body, "status": marked})
+            try:
+                body = await self._cluster.replace_status({**body, "status": marked})
+            except NotFoundError:
+                return
+            self._learn(body)
+        await self._delete(body)
+
+    async def _delete(self, body: Object) -> None:
         about = metadata(body)
         await self._cluster.delete(SAVEPOINTS, about["namespace"], about["name"], uid=about["uid"])
 
@@ -104,3 +158,13 @@ class Upkeep:
             if metadata(body).get("deletionTimestamp") is None:
                 await self.retire(body)
         return len(left)
+
+    def forget(self, uid: str) -> None:
+        """The job is gone."""
+        self._judged.pop(uid, None)
+        self._drift.forget(uid)
+
+
+def _version(body: Object) -> tuple[str, str]:
+    about = metadata(body)
+    return str(about["name"]), str(about.get("resourceVersion"))

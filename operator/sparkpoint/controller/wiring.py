@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from sparkpoint.controller.agents import Dial
 from sparkpoint.controller.cache import ObjectCache
 from sparkpoint.controller.cluster import Cluster
+from sparkpoint.controller.drift import Drift
 from sparkpoint.controller.events import Events
 from sparkpoint.controller.executor import Executor
 from sparkpoint.controller.garbage import Garbage
@@ -21,6 +22,7 @@ from sparkpoint.controller.reconciler import JobReconciler
 from sparkpoint.controller.revisionstore import RevisionStore
 from sparkpoint.controller.savepointobserver import SavepointObserver
 from sparkpoint.controller.savepoints import SavepointReconciler
+from sparkpoint.controller.savepointuses import SavepointUses
 from sparkpoint.controller.tokens import Tokens, random_token
 from sparkpoint.controller.upkeep import Upkeep
 from sparkpoint.controller.wakeups import Wakeups
@@ -57,13 +59,21 @@ def put_together(
     clock: Callable[[], datetime] = utc_now,
     make_token: Callable[[], str] = random_token,
     may_act: Callable[[], bool] = lambda: True,
+    metrics: Metrics | None = None,
 ) -> Operator:
     """An operator; `concurrency` is how many passes may run at once, `may_act` whether any may."""
-    metrics, gate = Metrics(), asyncio.Semaphore(concurrency)
+    metrics, gate = metrics or Metrics(), asyncio.Semaphore(concurrency)
     job_cache, pod_cache, savepoint_cache = ObjectCache(), ObjectCache(), ObjectCache()
     store, tokens = RevisionStore(cluster), Tokens(cluster, make_token)
     events = Events(cluster)
     intents = Intents(cluster, store)
+    uses = SavepointUses(job_cache)
+    upkeep = Upkeep(
+        cluster,
+        savepoints=savepoint_cache,
+        uses=uses,
+        drift=Drift(cluster, store=store, tokens=tokens),
+    )
     savepoints = OperationSavepoints(cluster, savepoint_cache, clock=clock)
     observer = Observer(
         cluster,
@@ -84,17 +94,23 @@ def put_together(
         savepoints=savepoints,
         events=events,
         garbage=Garbage(cluster),
-        upkeep=Upkeep(cluster, jobs=job_cache, savepoints=savepoint_cache),
+        upkeep=upkeep,
         metrics=metrics,
         jobs=job_cache,
-        memories=(store.forget, tokens.forget, intents.forget),
+        memories=(store.forget, tokens.forget, intents.forget, upkeep.forget),
         clock=clock,
     )
     savepoint_reconciler = SavepointReconciler(
         cluster,
         passes=Passes("savepoint", gate, metrics, may_act=may_act),
         observer=SavepointObserver(
-            cluster, intents=intents, tokens=tokens, dial=dial, jobs=job_cache, clock=clock
+            cluster,
+            intents=intents,
+            tokens=tokens,
+            dial=dial,
+            jobs=job_cache,
+            uses=uses,
+            clock=clock,
         ),
         events=events,
         metrics=metrics,

@@ -13,14 +13,16 @@ from typing import Any
 
 from sparkpoint.api.errors import FieldError
 from sparkpoint.api.job import JobSpec
+from sparkpoint.api.pods import Driver, Executor
 from sparkpoint.api.policies import RestoreFrom
 from sparkpoint.api.validation import validate
+from sparkpoint.controller.objects import template_errors
 from sparkpoint.controller.restores import Restorable
 from sparkpoint.lifecycle.phases import Kind
-from sparkpoint.lifecycle.record import Record, SinkPolicy
+from sparkpoint.lifecycle.record import Adoption, Record, SinkPolicy
 from sparkpoint.lifecycle.world import Policy, RestoreWish, Wish
 
-__all__ = ["Acceptance", "accept", "kept_wish", "restore_key", "restore_wish"]
+__all__ = ["Acceptance", "accept", "adoption", "kept_wish", "restore_key", "restore_wish"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +41,30 @@ class Acceptance:
 def accept(spec: Mapping[str, Any], *, former: JobSpec | None = None) -> Acceptance:
     """Judge a spec; with the former one also the change."""
     old = former.model_dump(mode="json", by_alias=True, exclude_none=True) if former else None
-    errors: Sequence[FieldError] = validate(spec, old=old)
+    errors: Sequence[FieldError] = [*validate(spec, old=old), *_template_errors(spec)]
     if errors:
         return Acceptance(spec=None, errors=tuple(errors))
     return Acceptance(spec=JobSpec.model_validate(spec))
+
+
+def _template_errors(spec: Mapping[str, Any]) -> list[FieldError]:
+    """Of pod templates, as far as they are objects at all: a mistake elsewhere does not hide them.
+
+    What is found here need not be found when a driver is to be made, after the one before it was
+    stopped.
+    """
+    driver, executor = _template(spec, "driver"), _template(spec, "executor")
+    judged = JobSpec.model_construct(
+        driver=Driver.model_construct(pod_template=driver),
+        executor=Executor.model_construct(pod_template=executor),
+    )
+    return template_errors(judged)
+
+
+def _template(spec: Mapping[str, Any], role: str) -> dict[str, Any]:
+    part = spec.get(role)
+    found = part.get("podTemplate") if isinstance(part, Mapping) else None
+    return dict(found) if isinstance(found, Mapping) else {}
 
 
 def restore_key(wanted: RestoreFrom) -> str:
@@ -63,6 +85,14 @@ def restore_wish(wanted: RestoreFrom, found: Restorable) -> RestoreWish:
     )
 
 
+def adoption(spec: JobSpec) -> Adoption | None:
+    """The checkpoint that a new job is to take on."""
+    checkpoint = spec.checkpoint
+    if checkpoint.adopt is None:
+        return None
+    return Adoption(location=checkpoint.adopt, query=checkpoint.adopt_as)
+
+
 def kept_wish(
     record: Record, *, policy: Policy, generation: int, deleting: datetime | None
 ) -> Wish | None:
@@ -78,6 +108,7 @@ def kept_wish(
         revision=going.revision,
         suspend=record.suspended or suspending,
         restore=_kept_restore(record),
+        adopt=operation.adopt if operation is not None else None,
         deleting=deleting,
         policy=policy,
     )
@@ -87,7 +118,9 @@ def _kept_restore(record: Record) -> RestoreWish | None:
     """The one that is being carried out."""
     operation = record.operation
     target = operation.target if operation is not None else None
-    if operation is None or operation.restore is None or target is None:
+    if operation is None or operation.restore is None or operation.adopt is not None:
+        return None
+    if target is None:
         return None
     origin = target.origin
     return RestoreWish(key=operation.restore, savepoint=origin.savepoint or "", sink=origin.sink)

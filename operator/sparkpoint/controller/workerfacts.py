@@ -10,6 +10,7 @@ from sparkpoint.controller.podfacts import (
     created_at,
     is_over,
     label,
+    stuck_because,
     stuck_reason,
     terminated_container,
 )
@@ -51,6 +52,9 @@ def worker_fact(pod: Object, *, lost_since: datetime | None = None) -> WorkerFac
     answer = worker_answer(pod)
     return WorkerFact(
         name=metadata(pod)["name"],
+        uid=metadata(pod)["uid"],
+        deleting=metadata(pod).get("deletionTimestamp") is not None,
+        lost=lost_since is not None,
         state=_state(pod, answer),
         answer=answer.answer if answer is not None else "",
         message=answer.message if answer is not None else _silence(pod),
@@ -63,7 +67,8 @@ def worker_fact(pod: Object, *, lost_since: datetime | None = None) -> WorkerFac
 def _state(pod: Object, answer: WorkerAnswer | None) -> WorkerState:
     if not is_over(pod):
         return WorkerState.RUNNING
-    done = (pod.get("status") or {}).get("phase") == "Succeeded" and answer is not None
+    # By its own exit: a container beside it may keep the pod for a while.
+    done = terminated_container(pod).get("exitCode") == 0 and answer is not None
     return WorkerState.SUCCEEDED if done else WorkerState.FAILED
 
 
@@ -74,7 +79,7 @@ def _batches(answer: WorkerAnswer | None) -> dict[str, int]:
 
 def _silence(pod: Object) -> str:
     if not is_over(pod):
-        return ""
+        return stuck_because(pod)
     ended, status = terminated_container(pod), pod.get("status") or {}
     reason = ended.get("reason") or status.get("reason") or "it said nothing"
     words = ended.get("message") or status.get("message") or ""

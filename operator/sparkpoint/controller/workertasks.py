@@ -9,7 +9,8 @@ from sparkpoint.api.job import JobSpec
 from sparkpoint.controller import objects
 from sparkpoint.controller.objects import Owner, Repository
 from sparkpoint.controller.objects.environment import literal
-from sparkpoint.lifecycle.actions import Capture, Rehearse, RemoveData, Task
+from sparkpoint.lifecycle.actions import Adopt, Capture, Rehearse, RemoveData, Task
+from sparkpoint.lifecycle.record import Run
 
 __all__ = ["arguments", "capture_arguments", "repository_arguments"]
 
@@ -22,12 +23,14 @@ def arguments(
 ) -> list[str]:
     """For a task of an operation; `repository` is where its savepoint is, or goes."""
     match task:
+        case Adopt():
+            return _adopt(owner, spec, task, repository)
         case Capture():
             return capture_arguments(owner, spec, task, repository=repository, trigger=trigger)
         case Rehearse():
             return _rehearse(owner, spec, task, repository)
         case RemoveData():
-            return ["remove", "--root", literal(spec.checkpoint.location), *_job(owner)]
+            return _remove(owner, spec, task)
         case _:
             assert_never(task)
 
@@ -36,18 +39,34 @@ def capture_arguments(
     owner: Owner, spec: JobSpec, task: Capture, *, repository: Repository | None, trigger: str
 ) -> list[str]:
     """A savepoint of an epoch directory, the same whoever takes it: agent or worker."""
-    source = spec.storage.endpoint_url
     return [
         "capture",
-        *("--epoch-dir", literal(objects.epoch_directory(owner, spec, task.run.epoch))),
-        *("--epoch", str(task.run.epoch)),
+        *_captured_from(owner, spec, task.run),
         *_job(owner),
         *repository_arguments(repository),
         *("--name", task.savepoint),
         *("--revision", task.run.revision.name),
         *("--trigger", trigger),
+    ]
+
+
+def _adopt(owner: Owner, spec: JobSpec, task: Adopt, repository: Repository | None) -> list[str]:
+    """Of no revision of the job: another one has written it."""
+    source, query = spec.storage.endpoint_url, task.adoption.query
+    return [
+        "adopt",
+        *("--checkpoint", literal(task.adoption.location)),
+        *_job(owner),
+        *repository_arguments(repository),
+        *("--name", task.savepoint),
+        *((f"--as={literal(query)}",) if query else ()),
         *(("--source-endpoint-url", literal(source)) if source else ()),
     ]
+
+
+def _remove(owner: Owner, spec: JobSpec, task: RemoveData) -> list[str]:
+    life = ("--life", task.life) if task.life else ()
+    return ["remove", "--root", literal(spec.checkpoint.location), *_job(owner), *life]
 
 
 def _rehearse(
@@ -58,10 +77,22 @@ def _rehearse(
         *("--savepoint", task.savepoint),
         *_job(owner),
         *repository_arguments(repository),
+        *_captured_from(owner, spec, task.captured_from),
         *("--deadline", str(_deadline(spec))),
         "--",
         literal(objects.script_path(spec)),
         *spec.args,
+    ]
+
+
+def _captured_from(owner: Owner, spec: JobSpec, run: Run | None) -> list[str]:
+    if run is None:
+        return []
+    source = spec.storage.endpoint_url
+    return [
+        *("--epoch-dir", literal(objects.epoch_directory(owner, spec, run))),
+        *("--epoch", str(run.epoch)),
+        *(("--source-endpoint-url", literal(source)) if source else ()),
     ]
 
 

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from sparkpoint.lifecycle.record import Revision, Run
+from sparkpoint.lifecycle.record import Adoption, Revision, Run
 
 __all__ = [
     "Action",
+    "Adopt",
     "Capture",
     "DeletePod",
     "Event",
@@ -73,11 +74,29 @@ class Capture:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Adopt:
+    """Make a savepoint of a checkpoint that somebody else left; it is only read."""
+
+    run: Run
+    """What begins from it."""
+    adoption: Adoption
+    savepoint: str
+
+    @property
+    def revision(self) -> Revision:
+        """Whose image the worker pod gets."""
+        return self.run.revision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rehearse:
     """Try a revision's code on a copy of a savepoint."""
 
     run: Run
     savepoint: str
+    captured_from: Run | None = None
+    """There is no savepoint yet: one of what this run has committed is taken first, under that
+    name, and removed afterwards."""
 
     @property
     def revision(self) -> Revision:
@@ -90,11 +109,13 @@ class RemoveData:
     """Remove what the job's policy does not retain: its epoch directories."""
 
     run: Run
+    life: str
+    """Only those of this life: another job of the name may have others beside them."""
     revision: Revision
     """Whose image the worker pod gets."""
 
 
-Task = Capture | Rehearse | RemoveData
+Task = Adopt | Capture | Rehearse | RemoveData
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,8 @@ def change(world: World) -> Change | None:
     wish, record = world.wish, world.record
     run = record.run
     if run is None:
-        return None if wish.suspend else Change(kind=Kind.START, refusal=_not_ready(world))
+        start = Change(kind=Kind.START, refusal=_not_ready(world))
+        return None if wish.suspend else _unless_held(world, start)
     if wish.suspend:
         return None if record.suspended else Change(kind=Kind.SUSPEND)
     resumed = Change(kind=Kind.RESUME) if record.suspended else None
@@ -60,7 +61,12 @@ def _has_state(run: Run) -> bool:
 
 
 def _not_ready(world: World) -> str:
-    restore = world.wish.restore
+    restore, wish = world.wish.restore, world.wish
+    if wish.adopt is not None and world.record.run is None and not wish.policy.repository:
+        return (
+            "spec.checkpoint.adopt: the checkpoint is taken on by way of a savepoint, and there is "
+            "no place for one. Set spec.savepoints.repository."
+        )
     if restore is None or restore.ready:
         return ""
     return restore.problem or f"Savepoint {restore.savepoint} is not complete yet."

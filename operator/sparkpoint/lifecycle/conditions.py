@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 from sparkpoint.lifecycle.changes import change, is_of_wish
-from sparkpoint.lifecycle.phases import MEANINGS, Kind
+from sparkpoint.lifecycle.phases import MEANINGS, Kind, Phase
 from sparkpoint.lifecycle.record import Held, Record
+from sparkpoint.lifecycle.steps.stop import stranded
 from sparkpoint.lifecycle.world import AgentFact, World
 
 __all__ = [
@@ -110,6 +111,8 @@ class Reason(Enum):
     NOT_PREPARED = "NotPrepared"
     DRIVER_FAILING = "DriverFailing"
     OBJECT_REFUSED = "ObjectRefused"
+    NOT_ADOPTED = "NotAdopted"
+    NODE_LOST = "NodeLost"
 
     PROVEN = "Proven"
     NOT_TRIED = "NotTried"
@@ -300,7 +303,7 @@ _HELD = {
 }
 _REMEDIES = {
     Reason.ROLLED_BACK: "The last stable revision runs. Change the spec to try again.",
-    Reason.INCOMPATIBLE: "The job runs on as it was. Change the code, or set "
+    Reason.INCOMPATIBLE: "What ran before runs on. Change the code, or set "
     "spec.upgrade.compatibility to Warn.",
     Reason.SAVEPOINT_FAILED: "Check the repository and its credentials.",
     Reason.NOT_PREPARED: "Check that a worker pod can be scheduled.",
@@ -315,12 +318,28 @@ def _degraded(world: World, around: Circumstances) -> Condition:
     if held is not None:
         reason = _HELD.get(held.reason, Reason.NOT_PREPARED)
         return _true(Aspect.DEGRADED, reason, f"{held.message} {_REMEDIES[reason]}".strip())
+    unread = _not_adopted(record)
+    if unread:
+        return _true(Aspect.DEGRADED, Reason.NOT_ADOPTED, unread)
+    waits = stranded(world)
+    if waits:
+        return _true(Aspect.DEGRADED, Reason.NODE_LOST, waits)
     if record.failures:
         last = record.last.message if record.last is not None else ""
         cause = record.operation.message if record.operation is not None else last
         words = f"The driver failed {record.failures} times in a row. {cause}".strip()
         return _true(Aspect.DEGRADED, Reason.DRIVER_FAILING, words)
     return _false(Aspect.DEGRADED, Reason.AS_EXPECTED, "Nothing needs a person.")
+
+
+def _not_adopted(record: Record) -> str:
+    operation = record.operation
+    if operation is None or operation.phase is not Phase.ADOPT or not operation.tries:
+        return ""
+    return (
+        f"{operation.message} Nothing is started, and it is tried again. Correct "
+        "spec.checkpoint.adopt, or remove it to begin without state."
+    )
 
 
 def _compatible(world: World) -> Condition:

@@ -5,10 +5,11 @@ from datetime import timedelta
 
 from sparkpoint.lifecycle.actions import Action, DeletePod, Event
 from sparkpoint.lifecycle.changes import change
-from sparkpoint.lifecycle.phases import OPEN_TO_CHANGE, Kind, Phase
+from sparkpoint.lifecycle.phases import OPEN_TO_CHANGE, UNTOUCHED, Kind, Phase
 from sparkpoint.lifecycle.record import Record, Result
 from sparkpoint.lifecycle.steady import steady
 from sparkpoint.lifecycle.step import Step, finish
+from sparkpoint.lifecycle.steps.adopt import adopt
 from sparkpoint.lifecycle.steps.capture import capture
 from sparkpoint.lifecycle.steps.clean import clean, hurried, overdue, released
 from sparkpoint.lifecycle.steps.launch import launch
@@ -24,6 +25,7 @@ _MOST_STEPS = 50
 """Phases that are over at once follow one another; more than this is a mistake of ours."""
 
 _PHASES = {
+    Phase.ADOPT: adopt,
     Phase.PREPARE: prepare,
     Phase.STOP: stop,
     Phase.CAPTURE: capture,
@@ -104,7 +106,7 @@ def _is_overtaken(world: World) -> bool:
     operation = world.operation
     if operation.phase not in OPEN_TO_CHANGE:
         return False
-    if operation.phase is Phase.PREPARE:
+    if operation.phase in UNTOUCHED:
         # Nothing was touched yet: any other wish is a reason to begin anew.
         return is_outdated(world)
     # A wish that waited already when this began goes on waiting: what recovers the job is not

@@ -3,7 +3,26 @@
 from sparkpoint.lifecycle.phases import Kind
 from sparkpoint.lifecycle.record import Operation, Run
 
-__all__ = ["driver_name", "operation_id", "savepoint_name", "worker_name"]
+__all__ = [
+    "directory_name",
+    "driver_name",
+    "life_of",
+    "operation_id",
+    "savepoint_name",
+    "worker_name",
+]
+
+_LIFE = 8
+_LONGEST = 63
+"""Characters of a SparkSavepoint's name."""
+
+
+def life_of(uid: str) -> str:
+    """Which job of this name it is: the first part of the resource's uid.
+
+    What outlives a job is told apart by it from what the next job of that name makes.
+    """
+    return uid.replace("-", "")[:_LIFE]
 
 
 def operation_id(kind: Kind, sequence: int) -> str:
@@ -11,9 +30,22 @@ def operation_id(kind: Kind, sequence: int) -> str:
     return f"{kind.value.lower()}-{sequence}"
 
 
-def savepoint_name(job: str, operation: str) -> str:
-    """What an operation captures; also the name of its resource."""
-    return f"{job}-{operation}"
+def savepoint_name(job: str, operation: str, life: str) -> str:
+    """What an operation captures; also the name of its resource.
+
+    A record from before names had a life goes on without one.
+    """
+    if not life:
+        return f"{job}-{operation}"
+    rest = f"-{operation}-{life}"
+    # The life alone tells jobs apart, so that a long name may lose its end.
+    return f"{job[: _LONGEST - len(rest)].rstrip('-')}{rest}"
+
+
+def directory_name(epoch: int, life: str) -> str:
+    """Where the checkpoints of an epoch are, below the folder of the job; without a life, nothing
+    has to be written down: see `Run.folder`."""
+    return f"epoch-{epoch}-{life}" if life else ""
 
 
 def driver_name(job: str, run: Run) -> str:

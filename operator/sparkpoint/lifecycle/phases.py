@@ -9,6 +9,7 @@ __all__ = [
     "OPEN_TO_CHANGE",
     "PLANS",
     "PURPOSES",
+    "UNTOUCHED",
     "Kind",
     "Phase",
     "following",
@@ -47,6 +48,7 @@ PURPOSES: dict[Kind, str] = {
 class Phase(Enum):
     """Where an operation stands; each phase ends by what is seen, never by what was done."""
 
+    ADOPT = "Adopt"
     PREPARE = "Prepare"
     STOP = "Stop"
     CAPTURE = "Capture"
@@ -56,7 +58,8 @@ class Phase(Enum):
 
 
 MEANINGS: dict[Phase, str] = {
-    Phase.PREPARE: "The new revision is checked against the newest savepoint; the job runs on.",
+    Phase.ADOPT: "The checkpoint that a new job takes on is captured by a worker pod.",
+    Phase.PREPARE: "The code is tried on a copy of the savepoint; what runs, runs on.",
     Phase.STOP: "The driver is brought to a boundary and ends; no pod of it is left.",
     Phase.CAPTURE: "What the stop did not capture itself is captured by a worker pod.",
     Phase.LAUNCH: "The next driver starts, restores what it begins from, and waits at its gate.",
@@ -67,7 +70,7 @@ MEANINGS: dict[Phase, str] = {
 _RUN = (Phase.LAUNCH, Phase.OBSERVE)
 
 PLANS: dict[Kind, tuple[Phase, ...]] = {
-    Kind.START: _RUN,
+    Kind.START: (Phase.ADOPT, Phase.PREPARE, *_RUN),
     Kind.UPGRADE: (Phase.PREPARE, Phase.STOP, Phase.CAPTURE, *_RUN),
     Kind.RESCALE: (Phase.STOP, Phase.CAPTURE, *_RUN),
     Kind.RESTART: (Phase.STOP, Phase.CAPTURE, *_RUN),
@@ -84,10 +87,14 @@ stops only what outlived the suspension."""
 AGAIN: dict[Phase, Phase] = {Phase.LAUNCH: Phase.STOP, Phase.OBSERVE: Phase.STOP}
 """Where something new that failed for the first time begins again, within the same operation."""
 
-OPEN_TO_CHANGE = (Phase.PREPARE, Phase.LAUNCH, Phase.OBSERVE)
+UNTOUCHED = (Phase.ADOPT, Phase.PREPARE)
+"""Phases in which nothing was done to the job yet."""
+
+OPEN_TO_CHANGE = (*UNTOUCHED, Phase.LAUNCH, Phase.OBSERVE)
 """Phases in which a newer wish takes over; in between, the job is on its way to a safe place."""
 
 INTERRUPTIONS: dict[Phase, str] = {
+    Phase.ADOPT: "It takes over at once; nothing was started.",
     Phase.PREPARE: "It takes over at once; the job was not touched.",
     Phase.STOP: "It waits until the job stands and its state is safe.",
     Phase.CAPTURE: "It waits until the state is safe; no driver of the former wish is started.",

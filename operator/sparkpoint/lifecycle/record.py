@@ -11,6 +11,7 @@ from typing import Literal
 from sparkpoint.lifecycle.phases import Kind, Phase
 
 __all__ = [
+    "Adoption",
     "Begin",
     "Held",
     "Operation",
@@ -61,6 +62,20 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Adoption:
+    """A checkpoint that somebody else left, for a new job to take on."""
+
+    location: str
+    query: str | None = None
+    """How the job calls the query, if the checkpoint is that of a single one."""
+
+    @property
+    def key(self) -> str:
+        """The same wish has the same key; never that of a savepoint to restore."""
+        return f"adopt {self.location} {self.query or ''}".rstrip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """One attempt: a driver pod, which writes into the directory of its epoch."""
 
@@ -72,9 +87,17 @@ class Run:
     """What the epoch began from: the origin of its first attempt."""
     opened: bool = False
     """The gate of this epoch may have been opened: until then nothing was written into it."""
+    directory: str = ""
+    """Name of the epoch's directory, made once and never made anew; empty in records from before
+    directories had names."""
     left: str | None = None
     """Captured of the run before one that begins empty: if the user thinks better of it before the
     gate is opened, nothing is lost."""
+
+    @property
+    def folder(self) -> str:
+        """The epoch's directory, below the folder of the job."""
+        return self.directory or f"epoch-{self.epoch}"
 
     def let_in(self) -> "Run":
         """With its gate open: from here on it is what the job's state is."""
@@ -91,6 +114,8 @@ class Operation:
     generation: int
     started: datetime
     phase_started: datetime
+    spent: tuple[tuple[Phase, float], ...] = ()
+    """Seconds in the phases before the present one, in the order in which they began."""
     target: Run | None = None
     """The run it ends with; None if it ends with none."""
     savepoint: str | None = None
@@ -111,7 +136,17 @@ class Operation:
     """First commit that was seen after it."""
     restore: str | None = None
     """Key of the wish to restore that this carries out; only Start and Restore do."""
+    adopt: Adoption | None = None
+    """What is captured before anything starts; only by Start."""
     message: str = ""
+
+    def spent_until(self, now: datetime) -> tuple[tuple[Phase, float], ...]:
+        """With the present phase; one that is gone through again has the sum of both times."""
+        seconds, known = (now - self.phase_started).total_seconds(), dict(self.spent)
+        if seconds <= 0:
+            # Over at once: it had nothing to do.
+            return self.spent
+        return tuple({**known, self.phase: known.get(self.phase, 0.0) + seconds}.items())
 
 
 class Result(Enum):
@@ -137,6 +172,8 @@ class Outcome:
     downtime: float | None = None
     """Seconds from the last commit before to the first one after."""
     savepoint: str | None = None
+    phases: tuple[tuple[Phase, float], ...] = ()
+    """Seconds in each phase."""
     message: str = ""
 
 
@@ -175,6 +212,9 @@ class Record:
     held: Held | None = None
     sequence: int = 0
     """Operations so far: numbers their names."""
+    life: str = ""
+    """Tells names apart from those of an earlier job of this name: written down with the first
+    operation and kept; empty in records from before."""
     restored: str | None = None
     """Key of the wish to restore that was carried out last."""
     suspended: bool = False

@@ -35,6 +35,16 @@ _STUCK = timedelta(minutes=10)
 """For a worker pod to start."""
 
 
+_NO_JOB = (
+    "Waiting for the job: there is none of that name. Make it, or delete this savepoint and make "
+    "one with the right spec.jobRef."
+)
+_UNUSABLE = (
+    "Waiting for the job: its spec names no repository, or cannot be used. Set "
+    "spec.savepoints.repository of the job, and look at its condition Accepted."
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavepointDecision:
     """Write `record` down, then do `actions`, then look again after `wake` or when woken."""
@@ -76,9 +86,9 @@ def _pending(world: SavepointWorld) -> SavepointDecision:
     if wish.operation is not None:
         return _of_operation(world)
     if world.job is JobState.MISSING:
-        return _wait(world, "Waiting for the job: there is none of that name.", _SELDOM)
+        return _wait(world, _NO_JOB, _SELDOM)
     if world.job is JobState.UNUSABLE:
-        return _wait(world, "Waiting for the job: its spec names no repository.", _SELDOM)
+        return _wait(world, _UNUSABLE, _SELDOM)
     if wish.existing:
         return _begin(world, Taker.WORKER)
     match world.job:
@@ -152,6 +162,8 @@ def _task(
     name, worker = task_name(world.name, task, world.record.tries), world.worker(task)
     if worker is None and world.job in (JobState.MISSING, JobState.UNUSABLE):
         return _wait(world, "Waiting for the job, whose image does the work.", _SELDOM)
+    if worker is None and world.refused is not None:
+        return _failed(world, world.refused.message, retry_helps=world.refused.retry_helps)
     if worker is None:
         return _wait(world, words, _SELDOM, StartTask(name=name, task=task))
     match worker.state:
@@ -168,9 +180,12 @@ def _task(
 def _working(world: SavepointWorld, worker: WorkerFact, words: str) -> SavepointDecision:
     since = worker.created or world.now
     if worker.stuck and world.now - since > _STUCK:
-        words = f"Pod {worker.name} does not start: {worker.stuck}."
-        return _failed(world, words, retry_helps=True)
-    return _wait(world, worker.stuck or words, _SELDOM)
+        return _failed(world, _stuck(worker), retry_helps=True)
+    return _wait(world, _stuck(worker) if worker.stuck else words, _SELDOM)
+
+
+def _stuck(worker: WorkerFact) -> str:
+    return f"Pod {worker.name} does not start: {worker.message or worker.stuck}"
 
 
 def _described(world: SavepointWorld) -> SavepointDecision:
@@ -190,10 +205,13 @@ def _failed(world: SavepointWorld, message: str, *, retry_helps: bool) -> Savepo
     tries = world.record.tries + 1
     if tries > world.wish.backoff_limit or not retry_helps:
         return _over(world, message)
-    record = replace(world.record, tries=tries, due=_later(world, tries), message=message)
+    due = _later(world, tries)
+    record = replace(world.record, tries=tries, due=due, message=message)
     if record.state is SavepointState.IN_PROGRESS:
         record = replace(record, state=SavepointState.PENDING, taker=None)
-    return SavepointDecision(record=record, wake=_later(world, tries) - world.now)
+    words = f"Tried again at {due:%H:%M:%S} UTC. {message}"
+    told = Event(reason="Retrying", message=words, warning=True)
+    return SavepointDecision(record=record, events=(told,), wake=due - world.now)
 
 
 def _later(world: SavepointWorld, tries: int) -> datetime:
@@ -257,18 +275,24 @@ def _deleted(world: SavepointWorld, since: datetime) -> SavepointDecision:
 def _disposing(world: SavepointWorld) -> SavepointDecision:
     words, task = "Removing its data.", SavepointTask.DISPOSE
     name, worker = task_name(world.name, task, world.record.tries), world.worker(task)
+    if worker is None and world.refused is not None:
+        return _not_disposed(world, world.refused.message)
     if worker is None:
         return _wait(world, words, _SELDOM, StartTask(name=name, task=task))
     match worker.state:
         case WorkerState.RUNNING:
-            return _wait(world, worker.stuck or words, _SELDOM)
+            return _wait(world, _stuck(worker) if worker.stuck else words, _SELDOM)
         case WorkerState.SUCCEEDED:
             return SavepointDecision(record=world.record, released=True)
         case WorkerState.FAILED:
-            tries = world.record.tries + 1
-            due = _later(world, tries)
-            record = replace(world.record, tries=tries, due=due, message=worker.message)
-            return SavepointDecision(record=record, wake=due - world.now)
+            return _not_disposed(world, worker.message)
+
+
+def _not_disposed(world: SavepointWorld, message: str) -> SavepointDecision:
+    tries = world.record.tries + 1
+    due = _later(world, tries)
+    record = replace(world.record, tries=tries, due=due, message=message)
+    return SavepointDecision(record=record, wake=due - world.now)
 
 
 def _let_go(world: SavepointWorld, message: str) -> SavepointDecision:

@@ -10,6 +10,7 @@ __all__ = [
     "AgentSavepoint",
     "AskAgent",
     "JobState",
+    "Refusal",
     "SavepointAction",
     "SavepointRecord",
     "SavepointState",
@@ -82,6 +83,13 @@ class SavepointRecord:
     """Retention removes it: its data goes with it."""
     message: str = ""
 
+    def is_settled(self, *, verify: bool) -> bool:
+        """Whether nothing is left to be done, as long as it is not to be deleted."""
+        if self.state is SavepointState.FAILED:
+            return True
+        known = self.described and (self.checked or not verify)
+        return self.state is SavepointState.COMPLETED and known
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavepointWish:
@@ -109,6 +117,14 @@ class AgentSavepoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A worker pod that the API server did not let us make."""
+
+    message: str
+    retry_helps: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SavepointWorld:
     """Everything a decision is made from."""
 
@@ -122,12 +138,14 @@ class SavepointWorld:
     operation: str | None = None
     """The job's present one."""
     used: bool = False
-    """The job may go back to it, or begins from it."""
+    """A job may go back to it, or begins from it, or wants to."""
     agent: AgentSavepoint | None = None
     """None: the agent does not answer."""
     workers: tuple[WorkerFact, ...] = ()
     retry_helps: bool = True
     """Of the worker's failure."""
+    refused: Refusal | None = None
+    """What came of the try to make the worker of the present try."""
 
     def worker(self, task: SavepointTask) -> WorkerFact | None:
         """The worker of the present try."""

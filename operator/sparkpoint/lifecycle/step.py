@@ -60,7 +60,8 @@ def wait(
 
 def next_savepoint(world: World, kind: Kind) -> str:
     """Under what the operation that begins next captures."""
-    return savepoint_name(world.job, operation_id(kind, world.record.sequence + 1))
+    operation = operation_id(kind, world.record.sequence + 1)
+    return savepoint_name(world.job, operation, world.own_life)
 
 
 def begin(
@@ -79,11 +80,10 @@ def begin(
         savepoint=savepoint,
         stopped=last_commit(world),
         restore=world.wish.restore_key if kind in _RESTORES else None,
+        adopt=world.wish.adopt if kind is Kind.START else None,
         message=message,
     )
-    record = replace(world.record, operation=operation, sequence=sequence)
-    if operation.phase is Phase.LAUNCH:
-        record = _switched(record)
+    record = replace(world.record, operation=operation, sequence=sequence, life=world.own_life)
     return Step(record=record, again=True, events=(Event(reason=kind.value, message=message),))
 
 
@@ -95,7 +95,13 @@ def advance(world: World) -> Step:
         stands = operation.kind is Kind.SUSPEND
         record = replace(world.record, suspended=stands or world.record.suspended)
         return finish(replace(world, record=record), Result.SUCCEEDED)
-    record = world.record.with_operation(phase=phase, phase_started=world.now, tries=0, message="")
+    record = world.record.with_operation(
+        phase=phase,
+        phase_started=world.now,
+        spent=operation.spent_until(world.now),
+        tries=0,
+        message="",
+    )
     return Step(record=_switched(record) if phase is Phase.LAUNCH else record, again=True)
 
 
@@ -161,6 +167,7 @@ def finish(
         finished=world.now,
         downtime=downtime,
         savepoint=operation.savepoint if operation.captured else None,
+        phases=operation.spent_until(world.now),
         message=message,
     )
     told = Event(

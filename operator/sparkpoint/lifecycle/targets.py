@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from sparkpoint.lifecycle.changes import change
+from sparkpoint.lifecycle.naming import directory_name
 from sparkpoint.lifecycle.phases import Kind
 from sparkpoint.lifecycle.record import Begin, Origin, Record, Revision, Run
 from sparkpoint.lifecycle.world import World
@@ -13,7 +14,11 @@ __all__ = ["captures", "continued", "is_outdated", "target", "way_back"]
 def captures(world: World, kind: Kind) -> bool:
     """Whether the state is captured once the job stands."""
     policy, run = world.wish.policy, world.record.run
-    if run is None or not policy.repository:
+    if not policy.repository:
+        return False
+    if kind is Kind.START:
+        return world.wish.adopt is not None
+    if run is None:
         return False
     match kind:
         case Kind.UPGRADE:
@@ -33,14 +38,14 @@ def target(world: World, kind: Kind, savepoint: str | None) -> Run | None:
     """The run that a wished operation ends with; `savepoint`: what it captures before."""
     revision, run = world.wish.revision, world.record.run
     if kind is Kind.START:
-        return _first(world)
+        return _first(world, savepoint)
     if run is None:
         return None
     match kind:
         case Kind.UPGRADE:
             return _upgraded(world, run, savepoint)
         case Kind.RESTORE:
-            return _next(run, revision, _wished_origin(world))
+            return _next(world.record, run, revision, _wished_origin(world))
         case Kind.RESCALE | Kind.RESTART:
             return continued(run, revision)
         case Kind.RESUME:
@@ -55,10 +60,11 @@ def is_outdated(world: World) -> bool:
 
     Asked before the operation has switched to its target.
     """
-    operation, wanted, restore = world.operation, change(world), world.wish.restore
+    operation, wanted = world.operation, change(world)
     if wanted is None or wanted.refusal or wanted.kind is not operation.kind:
         return True
-    if wanted.kind is Kind.RESTORE and (restore is None or restore.key != operation.restore):
+    restores = wanted.kind in (Kind.START, Kind.RESTORE)
+    if restores and world.wish.restore_key != operation.restore:
         return True
     planned = target(world, wanted.kind, operation.savepoint)
     captured = operation.savepoint is not None
@@ -85,12 +91,21 @@ def way_back(record: Record, run: Run, captured: str | None) -> Run:
         origin = run.source
     else:
         origin = Origin(begin=Begin.SAVEPOINT, savepoint=stable.savepoint, sink="Rewind")
-    return _next(run, stable.revision, origin)
+    return _next(record, run, stable.revision, origin)
 
 
-def _first(world: World) -> Run:
-    origin = _wished_origin(world)
-    return Run(epoch=1, attempt=1, revision=world.wish.revision, origin=origin, source=origin)
+def _first(world: World, captured: str | None) -> Run:
+    """`captured`: what is adopted."""
+    adopted = Origin(begin=Begin.SAVEPOINT, savepoint=captured)
+    origin = adopted if captured is not None else _wished_origin(world)
+    return Run(
+        epoch=1,
+        attempt=1,
+        revision=world.wish.revision,
+        origin=origin,
+        source=origin,
+        directory=directory_name(1, world.own_life),
+    )
 
 
 def _wished_origin(world: World) -> Origin:
@@ -103,15 +118,17 @@ def _wished_origin(world: World) -> Origin:
 def _upgraded(world: World, run: Run, savepoint: str | None) -> Run:
     revision, mode = world.wish.revision, world.wish.policy.mode
     if mode == "Stateless":
-        return _next(run, revision, Origin(begin=Begin.EMPTY))
+        return _next(world.record, run, revision, Origin(begin=Begin.EMPTY))
     if run.left is not None and not run.opened:
-        return _next(run, revision, Origin(begin=Begin.SAVEPOINT, savepoint=run.left))
+        origin = Origin(begin=Begin.SAVEPOINT, savepoint=run.left)
+        return _next(world.record, run, revision, origin)
     if mode == "LastCommit" or savepoint is None:
         return continued(run, revision)
-    return _next(run, revision, Origin(begin=Begin.SAVEPOINT, savepoint=savepoint))
+    origin = Origin(begin=Begin.SAVEPOINT, savepoint=savepoint)
+    return _next(world.record, run, revision, origin)
 
 
-def _next(run: Run, revision: Revision, origin: Origin) -> Run:
+def _next(record: Record, run: Run, revision: Revision, origin: Origin) -> Run:
     """The first attempt in a new directory."""
     return Run(
         epoch=run.epoch + 1,
@@ -119,4 +136,5 @@ def _next(run: Run, revision: Revision, origin: Origin) -> Run:
         revision=revision,
         origin=origin,
         source=origin,
+        directory=directory_name(run.epoch + 1, record.life),
     )

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Literal
 
-from sparkpoint.lifecycle.record import Operation, Record, Revision, Run, SinkPolicy
+from sparkpoint.lifecycle.record import Adoption, Operation, Record, Revision, Run, SinkPolicy
 
 __all__ = [
     "AgentFact",
@@ -79,13 +79,17 @@ class Wish:
     revision: Revision
     suspend: bool = False
     restore: RestoreWish | None = None
+    adopt: Adoption | None = None
+    """To begin from; a job that has begun does not look at it any more."""
     deleting: datetime | None = None
     policy: Policy = field(default_factory=Policy)
 
     @property
     def restore_key(self) -> str | None:
-        """Of what is to be restored; None if nothing is."""
-        return self.restore.key if self.restore is not None else None
+        """Of what is to be restored or adopted; None if nothing is."""
+        if self.restore is not None:
+            return self.restore.key
+        return self.adopt.key if self.adopt is not None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +191,10 @@ class WorkerFact:
 
     name: str
     state: WorkerState
+    uid: str = ""
+    deleting: bool = False
+    lost: bool = False
+    """Nobody can say whether it has ended."""
     answer: str = ""
     """Captured, NothingCommitted, Compatible, Incompatible, Unknown, Removed."""
     message: str = ""
@@ -206,12 +214,20 @@ class World:
     now: datetime
     pods: tuple[PodFact, ...] = ()
     workers: tuple[WorkerFact, ...] = ()
+    """Of the job's operations."""
     agent: AgentFact | None = None
     """None: it did not answer, or there is none."""
     revisions: frozenset[str] = frozenset()
     """Names of the revisions that are kept."""
     newest: str | None = None
     """The newest complete savepoint of the job."""
+    life: str = ""
+    """Of the resource; what is written down counts more: see `own_life`."""
+
+    @property
+    def own_life(self) -> str:
+        """What names are made with: a job goes on with the names that it began with."""
+        return self.record.life if self.record.sequence else self.life
 
     @property
     def operation(self) -> Operation:

@@ -19,16 +19,18 @@ from typing import IO
 from sparkpoint.checkpoint.errors import NothingCommittedError
 from sparkpoint.checkpoint.names import batch_number
 from sparkpoint.runtime.explaining import explain, is_foreseen
-from sparkpoint.runtime.model import SavepointSummary
+from sparkpoint.runtime.model import QuerySink, SavepointSummary
 from sparkpoint.runtime.orders import Go, Line, Order, folder_of
 from sparkpoint.runtime.summaries import summarize
 from sparkpoint.savepoint import CaptureRequest, Repository, Savepoint
 from sparkpoint.savepoint.catalogue import read_if_present
 from sparkpoint.savepoint.errors import NameTakenError, NoQueryError
 from sparkpoint.savepoint.leases import hold
+from sparkpoint.savepoint.manifest import SinkInfo
 from sparkpoint.savepoint.names import manifest_path
 from sparkpoint.savepoint.progress import Amount
 from sparkpoint.storage import open_store
+from sparkpoint.storage.errors import BadLocationError
 
 __all__ = ["Capture", "Reporter", "main"]
 
@@ -58,14 +60,24 @@ class Capture:
             with hold(self._repository.store, f"check before a stop: {self._path}"):
                 pass
 
-    def take(self, checkpoints: Mapping[str, str], report: "Reporter") -> SavepointSummary:
-        """Capture, unless this very savepoint exists: an agent before us may have made it."""
+    def take(
+        self,
+        checkpoints: Mapping[str, str],
+        report: "Reporter",
+        *,
+        sinks: Mapping[str, QuerySink] | None = None,
+    ) -> SavepointSummary:
+        """Capture, unless this very savepoint exists: an agent before us may have made it.
+
+        `sinks`: query -> where it writes, as far as that is known.
+        """
         folders, left_out = self._folders(checkpoints)
         names = {folder: query for query, folder in folders.items()}
         existing = self._existing()
         if existing is None:
             try:
-                existing = self._capture(tuple(folders.values()), report)
+                known = {folders[q]: each for q, each in (sinks or {}).items() if q in folders}
+                existing = self._capture(tuple(folders.values()), known, report)
             except NameTakenError as error:
                 if error.existing is None:
                     raise
@@ -75,7 +87,9 @@ class Capture:
         uri = self._repository.store.uri
         return summarize(existing, uri, names=names, left_out=left_out)
 
-    def _capture(self, folders: tuple[str, ...], report: "Reporter") -> Savepoint:
+    def _capture(
+        self, folders: tuple[str, ...], sinks: Mapping[str, QuerySink], report: "Reporter"
+    ) -> Savepoint:
         order = self._order
         request = CaptureRequest(
             namespace=order.namespace,
@@ -88,8 +102,19 @@ class Capture:
             spark_version=order.spark_version,
             epoch=order.epoch,
             trigger=order.trigger or _TRIGGER,
+            sinks={folder: self._sink_info(sink) for folder, sink in sinks.items()},
         )
         return self._repository.capture(self._source, request, progress=report).savepoint
+
+    def _sink_info(self, sink: QuerySink) -> SinkInfo:
+        """As a manifest has it: places are spelled as everywhere else in it."""
+        if sink.kind != "file" or sink.uri is None:
+            return SinkInfo(kind=sink.kind, uri=sink.uri)
+        try:
+            return SinkInfo(kind="file", uri=open_store(sink.uri, self._order.source_endpoint).uri)
+        except BadLocationError:
+            # A store that is none of ours; whoever restores is told.
+            return SinkInfo(kind="file", uri=sink.uri)
 
     def _existing(self) -> Savepoint | None:
         return read_if_present(self._repository.store, self._path)
@@ -255,8 +280,9 @@ def _do(order: Order, source: _Input, say: Callable[[Line], None]) -> int:
     if go is None:
         return 1
     source.end_with_it()
-    checkpoints = Go.model_validate_json(go).checkpoints
-    say(Line(result=capture.take(checkpoints, Reporter(say))))
+    wanted = Go.model_validate_json(go)
+    taken = capture.take(wanted.checkpoints, Reporter(say), sinks=wanted.sinks)
+    say(Line(result=taken))
     return 0
 
 

@@ -3,12 +3,20 @@
 DriverError
 ├── RefusedError         an option or the surroundings do not allow to run at all
 ├── IdentityError        a query has no name of its own; the script is to blame
+├── PromiseError         a query cannot keep what the job promises about its output
 └── ConnectError         the script made a Spark Connect session; nothing here reaches into one
 
 ScriptOver              not an error: unwinds a script whose time is over
 """
 
-__all__ = ["ConnectError", "DriverError", "IdentityError", "RefusedError", "ScriptOver"]
+__all__ = [
+    "ConnectError",
+    "DriverError",
+    "IdentityError",
+    "PromiseError",
+    "RefusedError",
+    "ScriptOver",
+]
 
 
 class DriverError(Exception):
@@ -21,6 +29,10 @@ class RefusedError(DriverError):
 
 class IdentityError(DriverError):
     """A query whose checkpoint nobody could find again."""
+
+
+class PromiseError(DriverError):
+    """A query whose output could be there twice, or not at all, in a job that promises it once."""
 
 
 class ConnectError(DriverError):

@@ -16,13 +16,14 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
-from sparkpoint.runtime.model import ErrorInfo
+from sparkpoint.runtime.model import ErrorInfo, QuerySink
+from sparkpoint.runtime.sinks import describe_sink
 from sparkpoint.runtime.verdict import Thrown
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaClass, JavaObject, JVMView
 
-__all__ = ["Execution", "LostError", "Positions", "Where", "answered", "where_is"]
+__all__ = ["Execution", "LostError", "Positions", "Where", "answered", "qualified", "where_is"]
 
 _LOOP = "MicroBatchExecution"
 _STATES = ("INITIALIZING", "ACTIVE", "TERMINATED")
@@ -116,6 +117,16 @@ class Execution:
         """Whether it is of the kind that commits batch by batch: not continuous."""
         with answered():
             return _LOOP in str(self._execution.getClass().getName())
+
+    def sink(self) -> QuerySink:
+        """Where it writes."""
+        with answered():
+            table = self._execution.sink()
+            found = describe_sink(str(table.getClass().getName()), str(table.toString()))
+            if found.kind != "file" or found.uri is None:
+                return found
+            place = qualified(self._jvm, self._execution.sparkSession(), found.uri)
+            return found.model_copy(update={"uri": place})
 
     def is_active(self) -> bool:
         """Whether it has not ended, as Spark tells the script."""
@@ -240,6 +251,13 @@ def answered() -> Iterator[None]:
     except (Py4JError, OSError) as error:
         # What py4j makes of a connection that breaks, too.
         raise LostError(f"Spark does not answer: {error}") from error
+
+
+def qualified(jvm: "JVMView", session: "JavaObject", location: str) -> str:
+    """A place as it is called from anywhere: scripts name theirs from where they run."""
+    path = jvm.org.apache.hadoop.fs.Path(location)
+    conf = session.sessionState().newHadoopConf()
+    return str(path.getFileSystem(conf).makeQualified(path).toString())
 
 
 def _state(jvm: "JVMView", name: str) -> "JavaObject":

@@ -7,17 +7,20 @@ session. Everything else is PySpark's own.
 import functools
 import inspect
 import os
+import signal
+import subprocess
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any, Protocol
 
-from pyspark import SparkContext
+from pyspark import SparkContext, java_gateway
 from pyspark.core import context
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from sparkpoint.runtime.errors import ConnectError
+from sparkpoint.runtime.plans import file_sink, sources_of
 from sparkpoint.runtime.script import calling_place
 from sparkpoint.runtime.writing import NAME, Asked, Launch, Start, Wishes
 
@@ -114,21 +117,38 @@ def _hook_sinks(wishes: Wishes) -> None:
     @functools.wraps(trigger)
     def noting_trigger(self: DataStreamWriter, **given: Any) -> DataStreamWriter:
         writer: DataStreamWriter = trigger(self, **given)
-        wishes.note_trigger(self, ends=bool(given.get("once") or given.get("availableNow")))
+        wishes.note_trigger(
+            self,
+            ends=bool(given.get("once") or given.get("availableNow")),
+            is_continuous=given.get("continuous") is not None,
+        )
         return writer
 
     _put(DataStreamWriter, trigger=noting_trigger)
-    for name, is_function in (("format", False), ("foreach", True), ("foreachBatch", True)):
-        _hook_sink(wishes, name, is_function=is_function)
+    _hook_format(wishes)
+    for name in ("foreach", "foreachBatch"):
+        _hook_function(wishes, name)
 
 
-def _hook_sink(wishes: Wishes, name: str, *, is_function: bool) -> None:
+def _hook_format(wishes: Wishes) -> None:
+    original = DataStreamWriter.format
+
+    @functools.wraps(original)
+    def noting(self: DataStreamWriter, source: str) -> DataStreamWriter:
+        writer: DataStreamWriter = original(self, source)
+        wishes.note_sink(self, source, is_function=False)
+        return writer
+
+    _put(DataStreamWriter, format=noting)
+
+
+def _hook_function(wishes: Wishes, name: str) -> None:
     original = getattr(DataStreamWriter, name)
 
     @functools.wraps(original)
     def noting(self: DataStreamWriter, *args: Any, **kwargs: Any) -> DataStreamWriter:
         writer: DataStreamWriter = original(self, *args, **kwargs)
-        wishes.note_sink(self, is_function=is_function)
+        wishes.note_sink(self, name, is_function=True)
         return writer
 
     _put(DataStreamWriter, **{name: noting})
@@ -144,14 +164,22 @@ def _hook_start(hooks: Hooks, wishes: Wishes, method: str, *, start: Start) -> N
         wishes.note(self, NAME, call.arguments.pop(NAME, None))
         given = call.arguments.get("options", {})
         call.arguments["options"] = {k: v for k, v in given.items() if not wishes.note(self, k, v)}
+        sink = call.arguments.get("format")
+        if sink is not None:
+            wishes.note_sink(self, sink, is_function=False)
+        asked = _asked(self, wishes)
+        path = call.arguments.get("path") or wishes.path(self)
         launch = Launch(
             writer=self,
             call=call,
             method=original,
             start=start,
-            has_function=wishes.has_function(self) and call.arguments.get("format") is None,
+            has_function=wishes.has_function(self),
+            file_sink=None
+            if "tableName" in call.arguments
+            else file_sink(asked.session, asked.traits.sink, path),
         )
-        with hooks.script.starting(_asked(self, wishes)) as begun:
+        with hooks.script.starting(asked) as begun:
             return begun.launch(launch)
 
     _put(DataStreamWriter, **{method: starting})
@@ -161,8 +189,15 @@ def _asked(writer: DataStreamWriter, wishes: Wishes) -> Asked:
     session = writer._spark
     of_session = session.conf.get(_SESSION_CHECKPOINT, None)
     checkpoint = wishes.checkpoint(writer) or of_session
-    name, ends = wishes.name(writer), wishes.ends(writer)
-    return Asked(name, checkpoint, calling_place(), session, ends)
+    return Asked(
+        wishes.name(writer),
+        checkpoint,
+        calling_place(),
+        session,
+        ends=wishes.ends(writer),
+        has_trigger=wishes.has_trigger(writer),
+        traits=wishes.traits(writer, sources_of(writer._df)),
+    )
 
 
 def _hook_waits(hooks: Hooks) -> None:
@@ -236,13 +271,30 @@ def _hook_session(hooks: Hooks) -> None:
 
 def _hook_gateway() -> None:
     launch: Callable[..., Any] = vars(context)["launch_gateway"]
+    start: Callable[..., subprocess.Popen[Any]] = vars(java_gateway)["Popen"]
+    started: list[subprocess.Popen[Any]] = []
+
+    @functools.wraps(start)
+    def starting(*args: Any, **kwargs: Any) -> subprocess.Popen[Any]:
+        process = start(*args, **kwargs)
+        started.append(process)
+        return process
 
     @functools.wraps(launch)
     def launch_apart(conf: Any = None, popen_kwargs: dict[str, Any] | None = None) -> Any:
         # A group of its own: Ctrl-C in a terminal, and whoever signals our group, must not end the
         # JVM under a running batch. It still ends with us, when its standard input does.
-        return launch(conf, {"process_group": 0, **(popen_kwargs or {})})
+        started.clear()
+        try:
+            return launch(conf, {"process_group": 0, **(popen_kwargs or {})})
+        except BaseException:
+            # Unwound while the JVM starts: it cannot tell us where it listens, and would stay.
+            for process in started:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+            raise
 
+    vars(java_gateway)["Popen"] = starting
     vars(context)["launch_gateway"] = launch_apart
 
 

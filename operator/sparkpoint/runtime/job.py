@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from sparkpoint.runtime.ending import Cause, Ending, conclude, query_failed, script_cause
-from sparkpoint.runtime.errors import ScriptOver
-from sparkpoint.runtime.execution import Execution
+from sparkpoint.runtime.errors import PromiseError, ScriptOver
+from sparkpoint.runtime.execution import Execution, LostError
 from sparkpoint.runtime.gate import Gate, Passage
 from sparkpoint.runtime.identity import Identities, Identity
 from sparkpoint.runtime.model import (
@@ -24,15 +24,18 @@ from sparkpoint.runtime.model import (
     ErrorInfo,
     GateInfo,
     Progress,
+    QuerySink,
     RehearsalInfo,
     StopReport,
     Termination,
 )
 from sparkpoint.runtime.options import Options
 from sparkpoint.runtime.progress import ProgressTracker
+from sparkpoint.runtime.promises import broken_promises
 from sparkpoint.runtime.queries import StartedQuery, stop_queries
 from sparkpoint.runtime.restoring import Restoring
 from sparkpoint.runtime.script import ScriptEnd
+from sparkpoint.runtime.seeding import seed_fork
 from sparkpoint.runtime.tracebacks import place_in
 from sparkpoint.runtime.writing import Asked, Launch
 from sparkpoint.storage import Store
@@ -128,10 +131,13 @@ class RunningJob:
     @contextmanager
     def starting(self, asked: Asked) -> Iterator["_Begun"]:
         """Let a query start, once the gate is open; unwind the script if that will never be."""
+        # Before the gate, so that nothing is stopped for a driver that cannot take over.
+        self._check_promise(asked)
         self._admit()
         try:
             identity = self._identities.claim(asked.name, asked.place, is_active=self._is_active)
-            begun = _Begun(self, identity)
+            interval = None if asked.has_trigger else self._options.trigger_interval
+            begun = _Begun(self, identity, interval)
             self._prepare(begun, asked)
             try:
                 yield begun
@@ -274,6 +280,18 @@ class RunningJob:
                 raise ScriptOver
             self._starting += 1
 
+    def _check_promise(self, asked: Asked) -> None:
+        if self._options.guarantee != "exactly-once":
+            return
+        reasons = "".join(f"\n  - {reason}" for reason in broken_promises(asked.traits))
+        if reasons:
+            who = f"Query {asked.name!r}" if asked.name else "The query"
+            raise PromiseError(
+                f"{who}, started at {asked.place}, cannot keep the promise of exactly-once output:"
+                f"{reasons}\nChange that, or promise less: `checkpoint.guarantee: AtLeastOnce` in "
+                "the job, --guarantee at-least-once here."
+            )
+
     def _prepare(self, begun: "_Begun", asked: Asked) -> None:
         known = begun.name in self._queries
         if asked.checkpoint and not known:
@@ -285,6 +303,14 @@ class RunningJob:
             )
         elif not known:
             logger.info("Query %s: its checkpoint is %s", begun.name, begun.checkpoint)
+        interval = self._options.trigger_interval
+        if interval is not None and not known:
+            said = (
+                "the script's own trigger is kept, and the interval of %g s is not used"
+                if asked.has_trigger
+                else "the script sets no trigger, so a batch begins every %g s"
+            )
+            logger.info(f"Query %s: {said}", begun.name, interval)
         self._listen_to(asked.session)
 
     def _listen_to(self, session: SparkSession) -> None:
@@ -304,12 +330,17 @@ class RunningJob:
         """Where a query keeps its state, as Spark writes it."""
         return self._directory.child(identity.folder).hadoop_uri
 
+    def seed(self, identity: Identity, file_sink: str) -> None:
+        """Make a fork's new sink one that Spark can read."""
+        endpoint = self._options.endpoint_url
+        seed_fork(self._directory, identity.folder, file_sink, endpoint_url=endpoint)
+
     def register(self, query: StartedQuery) -> None:
         """A query runs: watch it."""
         with self._changed:
             self._queries[query.name] = query
         run = query.execution
-        self._tracker.started(query.name, run.id, run.run_id, query.checkpoint)
+        self._tracker.started(query.name, run.id, run.run_id, query.checkpoint, sink=query.sink)
         query.watch()
 
     def query_ended(self, query: StartedQuery) -> None:
@@ -358,16 +389,32 @@ class RunningJob:
 class _Begun:
     """A query between the decision to start it and its start."""
 
-    def __init__(self, job: RunningJob, identity: Identity) -> None:
-        self._job, self._identity = job, identity
+    def __init__(self, job: RunningJob, identity: Identity, interval: float | None) -> None:
+        self._job, self._identity, self._interval = job, identity, interval
         self.name = identity.name
         self.checkpoint = job.checkpoint_of(identity)
 
     def launch(self, launch: Launch) -> StreamingQuery:
         """Start it, and watch it from then on."""
-        query = launch.as_asked(self.name, self.checkpoint)
+        if launch.file_sink is not None:
+            self._job.seed(self._identity, launch.file_sink)
+        query = launch.as_asked(self.name, self.checkpoint, interval=self._interval)
         execution = Execution(query._jsq)
         self._job.register(
-            StartedQuery(self._identity, self.checkpoint, execution, on_end=self._job.query_ended)
+            StartedQuery(
+                self._identity,
+                self.checkpoint,
+                execution,
+                on_end=self._job.query_ended,
+                sink=self._sink(execution),
+            )
         )
         return query
+
+    def _sink(self, execution: Execution) -> QuerySink | None:
+        try:
+            return execution.sink()
+        except LostError as lost:
+            # The query runs: that its savepoints do not know its sink is no reason to end it.
+            logger.warning("Query %s: where it writes is not known: %s", self.name, lost)
+            return None

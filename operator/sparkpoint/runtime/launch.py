@@ -8,7 +8,6 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import NoReturn, Protocol
 
@@ -27,6 +26,7 @@ from sparkpoint.runtime.options import (
     RehearsalOptions,
     RestoreOptions,
     parse_options,
+    termination_log_of,
 )
 from sparkpoint.runtime.rehearsal import Rehearsal
 from sparkpoint.runtime.restoring import Restoring
@@ -54,7 +54,7 @@ logger = logging.getLogger("sparkpoint.runtime")
 def main(arguments: Sequence[str]) -> int:
     """Run a driver to its end; the exit code."""
     _log_to_stderr()
-    log, epoch = _termination_log(arguments), 0
+    log, epoch = termination_log_of(arguments), 0
     try:
         options = parse_options(arguments)
         log, epoch = options.termination_log, options.epoch
@@ -269,16 +269,6 @@ def _write_url(path: Path, url: str) -> None:
 def _tell(termination: Termination, log: Path | None) -> None:
     write_termination(termination, log)
     say(f"sparkpoint: {render(termination)}")
-
-
-def _termination_log(arguments: Sequence[str]) -> Path | None:
-    """Where the last word goes when the command line itself is wrong."""
-    for name, value in pairwise(arguments):
-        if name == "--":
-            return None
-        if name == "--termination-log":
-            return Path(value)
-    return None
 
 
 def _log_to_stderr() -> None:

@@ -19,11 +19,13 @@ __all__ = [
     "Progress",
     "QueryEnd",
     "QueryProgress",
+    "QuerySink",
     "RehearsalInfo",
     "RehearsedQuery",
     "SavepointOperation",
     "SavepointRequest",
     "SavepointSummary",
+    "SinkKind",
     "StopOperation",
     "StopReport",
     "StopRequest",
@@ -33,6 +35,8 @@ __all__ = [
 
 Verdict = Literal["compatible", "incompatible", "unknown"]
 """What a rehearsal says; `unknown`: it could not find out."""
+SinkKind = Literal["file", "delta", "iceberg", "kafka", "foreachBatch", "other"]
+"""As a manifest has it."""
 
 
 class Document(BaseModel):
@@ -53,6 +57,14 @@ class ErrorInfo(Document):
     """Whether the same request may succeed later."""
     remedy: str | None = None
     """What to do about it, if the message does not say so itself."""
+
+
+class QuerySink(Document):
+    """Where a query writes, as Spark says it."""
+
+    kind: SinkKind
+    uri: str | None = None
+    """Its place, where it has one that restores can look at."""
 
 
 class QueryProgress(Document):
@@ -78,6 +90,8 @@ class QueryProgress(Document):
     last_commit: datetime | None = None
     trigger_active: bool = False
     checkpoint: str = ""
+    sink: QuerySink | None = None
+    """None: Spark did not tell."""
     error: ErrorInfo | None = None
 
 

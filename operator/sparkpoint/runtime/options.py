@@ -12,15 +12,18 @@ __all__ = [
     "AgentOptions",
     "Expectation",
     "FailurePolicy",
+    "Guarantee",
     "Options",
     "RehearsalOptions",
     "RestoreOptions",
     "SinkMode",
     "parse_options",
+    "termination_log_of",
 ]
 
 Expectation = Literal["empty", "restored", "any"]
 FailurePolicy = Literal["fail", "ignore"]
+Guarantee = Literal["exactly-once", "at-least-once"]
 SinkMode = Literal["resume", "rewind", "fork"]
 
 USAGE = (
@@ -88,6 +91,10 @@ class Options:
     gated: bool = False
     stop_budget: float = STOP_BUDGET
     on_query_failure: FailurePolicy = "fail"
+    trigger_interval: float | None = None
+    """Seconds from one batch to the next, for queries whose script does not say."""
+    guarantee: Guarantee = "at-least-once"
+    """`exactly-once`: queries that are known not to keep it do not start."""
     expect: Expectation = "any"
     agent: AgentOptions | None = None
     termination_log: Path | None = None
@@ -117,9 +124,11 @@ def parse_options(arguments: Sequence[str]) -> Options:
         gate_deadline=_seconds(raw.get("--gate-deadline"), "--gate-deadline", problems),
         stop_budget=_budget(raw.get("--stop-budget"), problems),
         on_query_failure=_policy(raw.get("--on-query-failure"), problems),
+        trigger_interval=_seconds(raw.get("--trigger-interval"), "--trigger-interval", problems),
+        guarantee=_guarantee(raw.get("--guarantee"), problems),
         expect=_expectation(raw.get("--expect"), problems),
         agent=_agent(raw, problems),
-        termination_log=Path(log) if (log := raw.get("--termination-log")) else None,
+        termination_log=termination_log_of(arguments),
         endpoint_url=_url(raw, "--endpoint-url", problems),
         revision=_revision(raw.get("--revision"), problems),
         rehearsal=_rehearsal(raw, problems),
@@ -133,6 +142,12 @@ def parse_options(arguments: Sequence[str]) -> Options:
         listed = "".join(f"\n  - {problem}" for problem in problems)
         raise RefusedError(f"The command line cannot be used:{listed}\nUsage: {USAGE}")
     return options
+
+
+def termination_log_of(arguments: Sequence[str]) -> Path | None:
+    """Where the last word goes, also when the rest of the command line is wrong."""
+    given = _read(_split(arguments)[0], []).get("--termination-log")
+    return Path(given) if given else None
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -149,6 +164,8 @@ _VALUES = (
     "--gate-deadline",
     "--stop-budget",
     "--on-query-failure",
+    "--trigger-interval",
+    "--guarantee",
     "--expect",
     "--agent-host",
     "--agent-port",
@@ -232,6 +249,16 @@ def _policy(value: str | None, problems: list[str]) -> FailurePolicy:
             return "ignore"
     problems.append(f"--on-query-failure is {value!r}: give fail or ignore")
     return "fail"
+
+
+def _guarantee(value: str | None, problems: list[str]) -> Guarantee:
+    match value:
+        case None | "at-least-once":
+            return "at-least-once"
+        case "exactly-once":
+            return "exactly-once"
+    problems.append(f"--guarantee is {value!r}: give exactly-once or at-least-once")
+    return "at-least-once"
 
 
 def _expectation(value: str | None, problems: list[str]) -> Expectation:

@@ -7,7 +7,13 @@ import sys
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from sparkpoint.runtime.model import Document, ErrorInfo, SavepointRequest, SavepointSummary
+from sparkpoint.runtime.model import (
+    Document,
+    ErrorInfo,
+    QuerySink,
+    SavepointRequest,
+    SavepointSummary,
+)
 
 __all__ = ["CaptureSettings", "Go", "Line", "Order", "folder_of"]
 
@@ -73,6 +79,8 @@ class Go(Document):
 
     checkpoints: dict[str, str]
     """Query -> URI of its checkpoint."""
+    sinks: dict[str, QuerySink]
+    """Query -> where it writes, as far as that is known."""
 
 
 class Line(Document):

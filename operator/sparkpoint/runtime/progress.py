@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from sparkpoint.runtime.model import ErrorInfo, QueryProgress
+from sparkpoint.runtime.model import ErrorInfo, QueryProgress, QuerySink
 from sparkpoint.runtime.tracebacks import last_words, place_in
 
 if TYPE_CHECKING:
@@ -39,9 +39,17 @@ class ProgressTracker:
         self._names: dict[str, str] = {}
         self._early: OrderedDict[str, QueryProgress] = OrderedDict()
 
-    def started(self, name: str, query_id: str, run_id: str, checkpoint: str) -> None:
+    def started(
+        self,
+        name: str,
+        query_id: str,
+        run_id: str,
+        checkpoint: str,
+        *,
+        sink: QuerySink | None = None,
+    ) -> None:
         """A query of the job was started, or started again under its name."""
-        known = {"name": name, "id": query_id, "checkpoint": checkpoint}
+        known = {"name": name, "id": query_id, "checkpoint": checkpoint, "sink": sink}
         with self._lock:
             if self._names.get(run_id) == name:
                 return

@@ -13,7 +13,7 @@ from typing import Protocol
 from sparkpoint.runtime.boundary import Loop, end_at_boundary
 from sparkpoint.runtime.execution import LostError
 from sparkpoint.runtime.identity import Identity
-from sparkpoint.runtime.model import ErrorInfo, QueryEnd, StopReport
+from sparkpoint.runtime.model import ErrorInfo, QueryEnd, QuerySink, StopReport
 
 __all__ = ["StartedQuery", "Watched", "stop_queries"]
 
@@ -45,8 +45,10 @@ class StartedQuery:
         execution: Watched,
         *,
         on_end: Callable[["StartedQuery"], None],
+        sink: QuerySink | None = None,
     ) -> None:
         self.identity, self.checkpoint, self.execution = identity, checkpoint, execution
+        self.sink = sink
         self._on_end = on_end
         self._ended = threading.Event()
         self._end: QueryEnd | None = None

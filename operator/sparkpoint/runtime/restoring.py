@@ -8,6 +8,7 @@ import logging
 import threading
 from collections.abc import Callable
 
+from sparkpoint.checkpoint.sink import SINK_LOG
 from sparkpoint.runtime.explaining import explain, is_foreseen
 from sparkpoint.runtime.model import ErrorInfo
 from sparkpoint.runtime.options import RestoreOptions
@@ -70,7 +71,7 @@ class Restoring:
         namespace, _, name = self._job.partition("/")
         found = repository.find(options.savepoint, namespace=namespace, job=name)
         mode = Mode(options.sink)
-        sinks = _known_sinks(found.manifest, self._endpoint_url) if mode is not Mode.FORK else {}
+        sinks = _known_sinks(found.manifest, self._endpoint_url, mode)
         request = MaterializeRequest(mode=mode, sink_policy=_POLICIES[mode], sinks=sinks)
         result = repository.materialize(found, self._target, request, progress=_Logged())
         logger.info(
@@ -96,13 +97,40 @@ _POLICIES = {
 }
 
 
-def _known_sinks(manifest: Manifest, endpoint_url: str | None) -> dict[str, Store]:
-    """Query folder -> its file sink, for those that the savepoint knows."""
-    return {
-        query.prefix: open_store(query.sink.uri, endpoint_url)
-        for query in manifest.queries
-        if query.sink is not None and query.sink.kind == "file" and query.sink.uri
-    }
+def _known_sinks(manifest: Manifest, endpoint_url: str | None, mode: Mode) -> dict[str, Store]:
+    """Query folder -> its file sink, for those that the savepoint knows.
+
+    A fork must not touch the sink of the query that it leaves. Whoever resumes says that nothing
+    was written since, so that a sink which cannot be looked at is believed to stand where it stood.
+    """
+    found: dict[str, Store] = {}
+    for query in manifest.queries if mode is not Mode.FORK else []:
+        if query.sink is None and mode is Mode.REWIND:
+            logger.warning(
+                "Restoring: where query %s writes is not known, and was not looked at. If that is "
+                "a file sink or a table that has batches after %d, Spark skips them: roll it back",
+                query.prefix,
+                query.batch,
+            )
+        if query.sink is None or query.sink.kind != "file" or not query.sink.uri:
+            continue
+        try:
+            found[query.prefix] = _looked_at(open_store(query.sink.uri, endpoint_url))
+        except StorageError as error:
+            if mode is Mode.REWIND:
+                raise
+            logger.warning(
+                "Restoring: the sink of query %s, %s, cannot be looked at: %s",
+                query.prefix,
+                query.sink.uri,
+                error,
+            )
+    return found
+
+
+def _looked_at(sink: Store) -> Store:
+    sink.children(SINK_LOG)
+    return sink
 
 
 class _Logged:

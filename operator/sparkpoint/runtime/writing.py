@@ -15,11 +15,13 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from sparkpoint.runtime.identity import Place
 
-__all__ = ["CHECKPOINT", "NAME", "Asked", "Launch", "Wishes"]
+__all__ = ["CHECKPOINT", "NAME", "Asked", "Launch", "Traits", "Wishes"]
 
 CHECKPOINT = "checkpointLocation"
 NAME = "queryName"
-_OPTIONS = (CHECKPOINT.lower(), NAME.lower())
+_ASYNCHRONOUS = "asyncProgressTrackingEnabled"
+_PATH = "path"
+_OPTIONS = (CHECKPOINT.lower(), NAME.lower(), _ASYNCHRONOUS.lower(), _PATH)
 _NOWHERE = "noop"
 _ONE_BATCH = "100000 days"
 """Spark counts trigger intervals from 1970: after the first batch, the next one is due in 2243."""
@@ -34,6 +36,19 @@ _TRIAL_CONFS = {
 Start = Callable[..., StreamingQuery]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """What the promise about a query's output depends on."""
+
+    sink: str | None = None
+    """Its format, or `foreach` or `foreachBatch`."""
+    sources: tuple[str, ...] = ()
+    """Their formats."""
+    is_continuous: bool = False
+    is_asynchronous: bool = False
+    """Its logs are written behind its back."""
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What the script wants of a query."""
@@ -45,6 +60,9 @@ class Asked:
     session: SparkSession
     ends: bool = False
     """Its trigger ends it once all input is processed."""
+    has_trigger: bool = False
+    """It has one of its own."""
+    traits: Traits = Traits()
 
 
 class Wishes:
@@ -59,13 +77,13 @@ class Wishes:
             self._of(writer)[lower] = str(value)
         return lower == CHECKPOINT.lower()
 
-    def note_trigger(self, writer: DataStreamWriter, *, ends: bool) -> None:
-        """Keep whether the trigger ends the query."""
-        self._of(writer)["ends"] = ends
+    def note_trigger(self, writer: DataStreamWriter, *, ends: bool, is_continuous: bool) -> None:
+        """Keep that there is a trigger, and of what kind."""
+        self._of(writer).update(trigger=True, ends=ends, continuous=is_continuous)
 
-    def note_sink(self, writer: DataStreamWriter, *, is_function: bool) -> None:
-        """Keep whether a function of the script is the sink."""
-        self._of(writer)["function"] = is_function
+    def note_sink(self, writer: DataStreamWriter, sink: str, *, is_function: bool) -> None:
+        """Keep what the sink is, and whether that is a function of the script."""
+        self._of(writer).update(sink=sink, function=is_function)
 
     def name(self, writer: DataStreamWriter) -> str | None:
         """What the query is to be called."""
@@ -80,6 +98,25 @@ class Wishes:
     def ends(self, writer: DataStreamWriter) -> bool:
         """Whether the trigger ends the query."""
         return bool(self._of(writer).get("ends"))
+
+    def has_trigger(self, writer: DataStreamWriter) -> bool:
+        """Whether the script has set one."""
+        return bool(self._of(writer).get("trigger"))
+
+    def traits(self, writer: DataStreamWriter, sources: tuple[str, ...]) -> Traits:
+        """What the promise about its output depends on."""
+        said = self._of(writer)
+        return Traits(
+            sink=said.get("sink"),
+            sources=sources,
+            is_continuous=bool(said.get("continuous")),
+            is_asynchronous=said.get(_ASYNCHRONOUS.lower(), "").lower() == "true",
+        )
+
+    def path(self, writer: DataStreamWriter) -> str | None:
+        """Where the script would write, as an option."""
+        path: str | None = self._of(writer).get(_PATH)
+        return path
 
     def has_function(self, writer: DataStreamWriter) -> bool:
         """Whether a function of the script is the sink."""
@@ -101,10 +138,20 @@ class Launch:
     start: Start
     """PySpark's own `start`."""
     has_function: bool = False
+    file_sink: str | None = None
+    """Where it writes files, if it is known to do so."""
 
-    def as_asked(self, name: str, checkpoint: str) -> StreamingQuery:
-        """Start it as the script wants it, with a name and a checkpoint of ours."""
+    def as_asked(
+        self, name: str, checkpoint: str, *, interval: float | None = None
+    ) -> StreamingQuery:
+        """Start it as the script wants it, with a name and a checkpoint of ours.
+
+        `interval`: seconds from one batch to the next, for a script that does not say.
+        """
         self._set(name, checkpoint)
+        if interval is not None:
+            every = f"{round(interval * 1000)} milliseconds"
+            inspect.unwrap(DataStreamWriter.trigger)(self.writer, processingTime=every)
         return self.method(*self.call.args, **self.call.kwargs)
 
     def as_trial(self, name: str, checkpoint: str, *, functions: bool) -> StreamingQuery:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,11 +11,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dev.classes import archived_classes
+from sparkpoint.runtime.client import SyncAgentClient
 from sparkpoint.runtime.model import Termination
 
-__all__ = ["SCRIPTS", "Driver", "Setting", "driving"]
+__all__ = ["SCRIPTS", "Driver", "Setting", "agent_of", "agent_options", "driving"]
 
 SCRIPTS = Path(__file__).parent / "scripts"
+_TOKEN = "secret"
+_LISTENS = re.compile(r"agent listens on (http://\S+)")
 _CONF = """\
 spark.master local[2]
 spark.ui.enabled false
@@ -52,15 +57,16 @@ class Setting:
         """Spark's own way to be told what scripts do not say: a file of defaults."""
         conf = self.root / "conf"
         conf.mkdir(parents=True, exist_ok=True)
-        lines = "".join(f"{key} {value}\n" for key, value in self.confs.items())
+        options, quick = archived_classes()
+        confs = {**quick, **self.confs}
+        lines = "".join(f"{key} {value}\n" for key, value in confs.items())
         (conf / "spark-defaults.conf").write_text(_CONF + lines)
         return {
             **os.environ,
-            **self.variables,
             "SPARK_CONF_DIR": str(conf),
             "PYSPARK_PYTHON": sys.executable,
-            # Short runs: no time for the second compiler to pay off.
-            "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "SPARK_SUBMIT_OPTS": options,
+            **self.variables,
         }
 
 
@@ -144,6 +150,21 @@ def driving(
         yield driver
     finally:
         driver.kill()
+
+
+def agent_options(setting: Setting) -> tuple[str, ...]:
+    """Options that give a driver an agent."""
+    setting.root.mkdir(parents=True, exist_ok=True)
+    (setting.root / "token").write_text(f"{_TOKEN}\n")
+    return "--agent-port", "0", "--token-file", str(setting.root / "token")
+
+
+def agent_of(driver: Driver) -> SyncAgentClient:
+    """A client of the agent that a driver says it has."""
+    driver.await_true(lambda: _LISTENS.search(driver.log))
+    found = _LISTENS.search(driver.log)
+    assert found is not None
+    return SyncAgentClient(found[1], _TOKEN)
 
 
 def _children(parent: int) -> list[int]:

@@ -1,6 +1,5 @@
 """How drivers end that are waited for, stopped through their agent, hurried or refused."""
 
-import re
 import signal
 from collections import Counter
 from dataclasses import replace
@@ -8,42 +7,27 @@ from pathlib import Path
 
 import pytest
 
-from sparkpoint.runtime.client import AgentRefusedError, SyncAgentClient
+from sparkpoint.runtime.client import AgentRefusedError
 from sparkpoint.runtime.model import EndReason, SavepointRequest, StopRequest
 from tests.spark.runtime import truth
-from tests.spark.runtime.driver import Driver, Setting, driving
+from tests.spark.runtime.driver import Setting, agent_of, agent_options, driving
 from tests.spark.workloads.inputs import write_files
 from tests.spark.workloads.session import s3_conf
 from tests.support.s3 import S3Server
 
 FILES = 6
-TOKEN = "secret"
 
 
 @pytest.fixture
 def setting(tmp_path: Path) -> Setting:
-    """A job with its input, and the token of its agent."""
+    """A job with its input."""
     write_files(tmp_path / "input", range(FILES))
     (tmp_path / "output").mkdir()
-    (tmp_path / "token").write_text(f"{TOKEN}\n")
     return Setting(tmp_path)
 
 
 def places(setting: Setting) -> tuple[Path, Path]:
     return setting.root / "input", setting.root / "output"
-
-
-def agent_options(setting: Setting) -> tuple[str, ...]:
-    return "--agent-port", "0", "--token-file", str(setting.root / "token")
-
-
-def agent_of(driver: Driver) -> SyncAgentClient:
-    """A client of the agent that a driver says it has."""
-    pattern = re.compile(r"agent listens on (http://\S+)")
-    driver.await_true(lambda: pattern.search(driver.log))
-    found = pattern.search(driver.log)
-    assert found is not None
-    return SyncAgentClient(found[1], TOKEN)
 
 
 def test_the_gate_holds_queries_until_it_is_opened_for_this_epoch(setting: Setting) -> None:

@@ -6,9 +6,15 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from sparkpoint.runtime.model import EndReason
+from pyspark.sql import SparkSession
+
+from sparkpoint.runtime.model import EndReason, OperationState, QuerySink, SavepointRequest
+from sparkpoint.savepoint import Repository
+from sparkpoint.savepoint.manifest import SinkInfo
+from sparkpoint.storage import DirectoryStore
 from tests.spark.runtime import truth
-from tests.spark.runtime.driver import Setting, driving
+from tests.spark.runtime.driver import Driver, Setting, agent_of, agent_options, driving
+from tests.spark.workloads.base import Known
 from tests.spark.workloads.inputs import write_files
 
 NAMES = ("left", "right", "windows")
@@ -59,3 +65,76 @@ def test_a_repository_that_is_not_there_is_refused_before_anything_starts(tmp_pa
     assert told.exit_code != 0
     assert str(repository) in told.message
     assert not (tmp_path / "output").exists()
+
+
+def _await_files(driver: Driver, setting: Setting, files: int) -> None:
+    driver.await_true(lambda: all(truth.committed(setting.checkpoint(n)) == files for n in NAMES))
+
+
+def _stopped(driver: Driver) -> None:
+    driver.signal(signal.SIGTERM)
+    assert driver.end().clean
+
+
+def _written(output: Path, name: str) -> Counter[Known]:
+    return truth.files(output / name, "k", "v")
+
+
+def _expected(name: str, files: int) -> Counter[Known]:
+    side = {"left": "L", "right": "R"}[name]
+    return Counter((row.k, row.v) for row in truth.rows(files) if row.side == side)
+
+
+def test_a_savepoint_of_the_agent_knows_the_file_sinks_that_a_restore_must_cut(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    inputs, output, repository = (tmp_path / name for name in ("input", "output", "repository"))
+    first = Setting(tmp_path / "first")
+    write_files(inputs, range(4))
+    with driving(first, SCRIPT, inputs, output, options=agent_options(first)) as driver:
+        _await_files(driver, first, 4)
+        with agent_of(driver) as agent:
+            asked = SavepointRequest(repository=str(repository))
+            done = agent.savepoint("live", asked, wait=60)
+            assert done.state is OperationState.DONE, done.error
+            sinks = {query.name: query.sink for query in agent.progress().queries}
+        write_files(inputs, range(4, 6))
+        _await_files(driver, first, 6)
+        _stopped(driver)
+    assert sinks["left"] == QuerySink(kind="file", uri=f"file:{output}/left")
+    manifest = Repository.open(DirectoryStore(repository)).find("tests/job/live").manifest
+    assert {query.prefix: query.sink for query in manifest.queries} == {
+        name: SinkInfo(kind="file", uri=str(output / name)) for name in NAMES
+    }
+
+    # The sinks have gone on: Spark would skip those batches, and lose their state.
+    restore = ("--restore", "live", "--repository", str(repository), "--sink")
+    resumed = Setting(tmp_path / "resumed")
+    with driving(resumed, SCRIPT, inputs, output, options=(*restore, "resume")) as driver:
+        refused = driver.end()
+    assert refused.reason is EndReason.REFUSED
+    assert "has output up to batch" in refused.message
+
+    before = {name: _written(output, name) for name in ("left", "right")}
+    forked = Setting(tmp_path / "forked")
+    other = tmp_path / "other"
+    with driving(forked, SCRIPT, inputs, other, options=(*restore, "fork")) as driver:
+        _await_files(driver, forked, 6)
+        _stopped(driver)
+    assert {name: _written(output, name) for name in before} == before
+    for name in before:
+        # By Spark itself, which wants a log without gaps.
+        rows = spark.read.schema("k string, v long").json(str(other / name)).collect()
+        assert Counter(map(tuple, rows)) == _expected(name, 6) - _expected(name, 4), name
+
+    # Other input than before: only what is done again can have it.
+    for number in (4, 5):
+        (inputs / f"{number:05d}.json").unlink()
+    write_files(inputs, range(6, 8))
+    rewound = Setting(tmp_path / "rewound")
+    with driving(rewound, SCRIPT, inputs, output, options=(*restore, "rewind")) as driver:
+        _await_files(driver, rewound, 6)
+        _stopped(driver)
+    for name in before:
+        left_out = _expected(name, 6) - _expected(name, 4)
+        assert _written(output, name) == _expected(name, 8) - left_out, name

@@ -1,5 +1,6 @@
 """Signals reach us whatever a script does with them. No Spark: the script is all there is."""
 
+import os
 import signal
 from pathlib import Path
 
@@ -84,3 +85,21 @@ def test_sigterm_ends_a_script(tmp_path: Path, script: str, said: list[str]) -> 
     assert (termination.exit_code, termination.clean) == (0, True)
     for part in said:
         assert part in driver.log
+
+
+def test_a_jvm_that_is_still_starting_does_not_stay_behind(tmp_path: Path) -> None:
+    java, begun = tmp_path / "java" / "bin" / "java", tmp_path / "begun"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\necho $$ > {begun}.tmp; mv {begun}.tmp {begun}; exec sleep 600\n")
+    java.chmod(0o755)
+    script = tmp_path / "script.py"
+    script.write_text("from pyspark.sql import SparkSession\nSparkSession.builder.getOrCreate()\n")
+    setting = Setting(tmp_path, variables={"JAVA_HOME": str(tmp_path / "java")})
+    with driving(setting, script) as driver:
+        driver.await_true(begun.exists)
+        driver.signal(signal.SIGTERM)
+        termination = driver.end(30)
+
+    assert termination.reason is EndReason.TERMINATED
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(begun.read_text()), 0)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pyspark
 from pyspark.sql import SparkSession
 
+from dev.classes import archived_classes
 from dev.jars import extra_jars
 
 __all__ = ["BASE_CONF", "build_session", "s3_conf"]
@@ -31,10 +32,9 @@ def build_session(name: str, confs: Mapping[str, str] | None = None) -> SparkSes
     """A session on two cores; `confs` win over ours."""
     # Workers must be this Python: another one on the path may lack pandas.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # A test's JVM lives for minutes: compiling its code well costs more than it gives.
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    os.environ["SPARK_SUBMIT_OPTS"], quick = archived_classes()
     builder = SparkSession.Builder().master("local[2]").appName(name)
-    for key, value in {**BASE_CONF, **(confs or {})}.items():
+    for key, value in {**BASE_CONF, **quick, **(confs or {})}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 

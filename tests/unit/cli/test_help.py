@@ -21,6 +21,8 @@ COMMANDS = [
     *("savepoint delete", "savepoint tag", "savepoint restore", "savepoint copy"),
     *("log", "retain", "collect", "checkpoint show", "completion"),
     *("run", "local status", "local savepoint", "local stop"),
+    *("job list", "job status", "job wait", "job logs", "job savepoint", "job suspend"),
+    *("job resume", "job restore", "job rollback", "job fork"),
 ]
 
 
@@ -48,12 +50,13 @@ def examples_in_reference() -> list[tuple[str, int]]:
     return found
 
 
-# Those of `run` and `local` need a run: test_run_local.py has one.
+# Those of `run` and `local` need a run: test_run_local.py has one. Those of `job` need a cluster:
+# jobs/test_reaching.py has one.
 EXAMPLES = [
     line
     for name, command in leaves(root)
     for line in examples_of(command)
-    if name.split()[0] not in ("run", "local")
+    if name.split()[0] not in ("run", "local", "job")
 ]
 
 
@@ -100,7 +103,8 @@ def test_every_help_page_has_an_example_and_the_common_options(name: str) -> Non
     assert (
         f"\n    sparkpoint {name} " in page or f"sparkpoint {name} " in page.split("Examples:")[1]
     )
-    for option in ("--json", "--quiet", "--endpoint-url"):
+    where = ("--context", "--namespace") if name.startswith("job ") else ("--endpoint-url",)
+    for option in ("--json", "--quiet", *where):
         assert option in page
 
 

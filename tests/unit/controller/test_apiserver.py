@@ -31,6 +31,7 @@ class Server:
 
     def __init__(self, *answers: tuple[int, Any], headers: dict[str, str] | None = None) -> None:
         self._answers, self._headers = list(answers), headers or {}
+        self.counted: list[tuple[str, str]] = []
         self.asked: list[tuple[str, str, Any, str]] = []
 
     async def _answer(self, request: web.Request) -> web.Response:
@@ -54,7 +55,11 @@ class Server:
                 host=f"http://127.0.0.1:{runner.addresses[0][1]}",
                 api_key={"BearerToken": "bearer secret"},
             )
-            connection = ApiServer(client.ApiClient(settings), timeout=5)
+            connection = ApiServer(
+                client.ApiClient(settings),
+                timeout=5,
+                asked=lambda verb, resource: self.counted.append((verb, resource)),
+            )
             try:
                 return await call(connection)
             finally:
@@ -114,6 +119,28 @@ def test_a_status_is_written_to_its_own_path() -> None:
     method, path, sent, _ = server.asked[0]
     assert (method, sent) == ("PUT", body)
     assert path == "/apis/sparkpoint.dev/v1alpha1/namespaces/shop/statefulsparkjobs/a/status"
+
+
+def test_every_request_is_counted_in_the_words_of_kubernetes() -> None:
+    more = (200, {"metadata": {"continue": "more"}, "items": []})
+    last: tuple[int, Any] = (200, {"metadata": {}, "items": []})
+    refused = (409, refusal("Conflict"))
+    server = Server((200, POD), more, last, (200, POD), (200, POD), refused, (404, refusal("Gone")))
+
+    async def one_of_each(cluster: ApiServer) -> None:
+        await cluster.get(PODS, "shop", "a")
+        await cluster.list(PODS, "shop", labels={})
+        await cluster.create(POD)
+        await cluster.replace(POD)
+        with pytest.raises(ConflictError):
+            await cluster.replace_status(POD)
+        await cluster.delete(PODS, "shop", "a", uid="u1")
+
+    server.run(one_of_each)
+
+    expected = ["get", "list", "list", "create", "update", "update", "delete"]
+    assert [verb for verb, _ in server.counted] == expected
+    assert {resource for _, resource in server.counted} == {"pods", "pods/status"}
 
 
 def test_exactly_this_object_is_deleted() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from sparkpoint.controller.cluster import JOBS, PODS, SAVEPOINTS, metadata
 from tests.unit.controller.simulation import NAME, NAMESPACE, SPEC, Simulation, is_released
+from tests.unit.controller.test_adoption import CAPTURED
 from tests.unit.controller.test_savepoints import SUMMARY, ask
 
 NEW_CODE = {"application": {"script": {"path": "/opt/job/better.py"}}}
@@ -22,6 +23,11 @@ _SHARE = 8
 
 def start(simulation: Simulation) -> None:
     simulation.settle(simulation.is_running)
+
+
+def adopt(simulation: Simulation) -> None:
+    simulation.world.answers = lambda pod: CAPTURED
+    start(simulation)
 
 
 def upgrade(simulation: Simulation) -> None:
@@ -84,6 +90,10 @@ def still_savepoint(simulation: Simulation) -> None:
 
 STORIES: dict[str, tuple[Story, dict[str, Any]]] = {
     "start": (start, {}),
+    "adopt": (
+        adopt,
+        {"checkpoint": {"location": "s3://data/checkpoints", "adopt": "s3://old/visits"}},
+    ),
     "upgrade": (upgrade, {}),
     "hasty upgrade": (hasty_upgrade, {}),
     "roll back": (roll_back, {}),

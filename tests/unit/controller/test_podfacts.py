@@ -8,7 +8,7 @@ import pytest
 
 from sparkpoint.controller.cluster import Object
 from sparkpoint.controller.nodes import is_suspicious, lost_since
-from sparkpoint.controller.podfacts import is_over, pod_fact, stuck_because
+from sparkpoint.controller.podfacts import is_over, lingers, pod_fact, stuck_because
 from sparkpoint.controller.workerfacts import worker_fact
 from sparkpoint.lifecycle.world import WorkerState
 
@@ -69,14 +69,14 @@ def test_a_driver_that_was_stopped_tells_its_operation_and_savepoint() -> None:
 
 
 def test_an_exception_is_part_of_the_message() -> None:
-    error = {"type": "ValueError", "message": "no such column"}
+    error = {"type": "ValueError", "message": "no such column", "remedy": "Name it."}
     message = termination(reason="ScriptFailed", message="The script failed.", error=error)
 
     fact = pod_fact(pod(**ended(1, message, "Error")))
 
     assert fact is not None
     assert fact.exit is not None
-    assert fact.exit.message == "The script failed. no such column"
+    assert fact.exit.message == "The script failed. no such column Name it."
 
 
 @pytest.mark.parametrize(
@@ -114,6 +114,98 @@ def test_a_failed_pod_whose_container_runs_on_is_not_over() -> None:
     assert not is_over(pod(**status))
 
 
+def beside(state: dict[str, Any], *, phase: str = "Running", **rest: Any) -> dict[str, Any]:
+    """A pod whose sidecar runs on."""
+    sidecar = {"name": "sidecar", "state": {"running": {}}}
+    return {
+        "phase": phase,
+        "containerStatuses": [sidecar, {"name": "main", "state": state}],
+        **rest,
+    }
+
+
+def with_exit(code: int, message: str = "", reason: str = "Completed") -> dict[str, Any]:
+    return {"terminated": {"exitCode": code, "message": message, "reason": reason}}
+
+
+def test_a_driver_is_over_when_its_own_container_is_whatever_runs_beside_it() -> None:
+    driver = pod(**beside(with_exit(0, termination(operation="suspend-2"))))
+
+    fact = pod_fact(driver)
+
+    assert is_over(driver)
+    assert lingers(driver)
+    assert fact is not None
+    assert fact.exit is not None
+    assert (fact.over, fact.exit.operation, fact.exit.code) == (True, "suspend-2", 0)
+
+
+def test_a_pod_whose_phase_has_not_followed_its_only_container_yet_does_not_linger() -> None:
+    statuses = [{"name": "main", "state": with_exit(0)}]
+
+    assert not lingers(pod(phase="Running", containerStatuses=statuses))
+
+
+def test_memory_that_a_sidecar_lacked_is_not_told_of_the_driver() -> None:
+    statuses = [
+        {"name": "sidecar", "state": with_exit(137, "", "OOMKilled")},
+        {"name": "main", "state": with_exit(1, "boom", "Error")},
+    ]
+
+    fact = pod_fact(pod(phase="Failed", containerStatuses=statuses))
+
+    assert fact is not None
+    assert fact.exit is not None
+    assert (fact.exit.reason, fact.exit.code) == ("Error", 1)
+
+
+def test_a_sidecar_that_ended_does_not_end_the_driver() -> None:
+    statuses = [
+        {"name": "sidecar", "state": with_exit(1)},
+        {"name": "main", "state": {"running": {}}},
+    ]
+
+    assert not is_over(pod(phase="Running", containerStatuses=statuses))
+
+
+def test_a_sidecar_that_does_not_start_does_not_make_a_driver_stuck_that_runs() -> None:
+    waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}
+    running = [{"name": "main", "state": {"running": {}}}]
+    native = [{"name": "proxy", "state": waiting}]
+
+    runs = pod_fact(pod(phase="Running", initContainerStatuses=native, containerStatuses=running))
+    waits = pod_fact(pod(phase="Pending", initContainerStatuses=native))
+
+    assert runs is not None
+    assert waits is not None
+    assert (runs.stuck, waits.stuck) == ("", "CrashLoopBackOff")
+
+
+def test_an_executor_is_judged_by_sparks_container_which_is_not_the_first() -> None:
+    executor = pod("executor")
+    names = ["sidecar", "spark-kubernetes-executor"]
+    executor["spec"]["containers"] = [{"name": name} for name in names]
+    states = [{"running": {}}, with_exit(0)]
+    executor["status"] = {
+        "phase": "Running",
+        "containerStatuses": [
+            {"name": name, "state": state} for name, state in zip(names, states, strict=True)
+        ],
+    }
+
+    assert is_over(executor)
+
+
+def test_an_evicted_driver_without_a_last_word_was_evicted() -> None:
+    status = ended(137, "", "Error") | {"reason": "Evicted", "message": "low on disk"}
+
+    fact = pod_fact(pod(**status))
+
+    assert fact is not None
+    assert fact.exit is not None
+    assert (fact.exit.reason, fact.exit.message) == ("Evicted", "low on disk")
+
+
 @pytest.mark.parametrize("phase", ["Pending", "Running", "Unknown"])
 def test_a_pod_that_has_not_ended_is_not_over(phase: str) -> None:
     assert not is_over(pod(phase=phase))
@@ -130,7 +222,8 @@ def test_why_a_pod_does_not_start_is_told() -> None:
 
     assert fact is not None
     assert fact.stuck == "ImagePullBackOff"
-    assert stuck_because(pod(**status)) == "ImagePullBackOff: no such image"
+    words = stuck_because(pod(**status))
+    assert words.startswith("ImagePullBackOff: no such image. Check spec.image")
 
 
 def test_a_pod_that_finds_no_node_is_told() -> None:
@@ -196,6 +289,12 @@ def test_a_worker_that_ended_well_without_an_answer_has_failed() -> None:
 
     assert fact.state is WorkerState.FAILED
     assert "without an answer" in fact.message
+
+
+def test_a_worker_has_answered_while_a_container_beside_it_is_still_ending() -> None:
+    fact = worker_fact(worker(**beside(with_exit(0, json.dumps({"answer": "Removed"})))))
+
+    assert (fact.state, fact.answer) == (WorkerState.SUCCEEDED, "Removed")
 
 
 def test_a_worker_on_a_lost_node_is_stuck() -> None:

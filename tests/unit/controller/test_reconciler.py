@@ -1,6 +1,7 @@
 """The whole operator, but for kopf: a job's life in a cluster in memory."""
 
 import asyncio
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -88,15 +89,30 @@ def test_new_code_goes_through_a_savepoint_into_a_new_epoch() -> None:
     simulation.settle(lambda: simulation.is_running() and simulation.status["epoch"] == 2)
 
     status = simulation.status
-    assert status["restoredFrom"]["name"] == "visits-upgrade-2"
-    assert status["lastSavepoint"]["name"] == "visits-upgrade-2"
+    source = status["restoredFrom"]
+    assert source["name"] == "visits-upgrade-2-uid1"
+    assert source["id"] == status["lastSavepoint"]["id"]
+    assert status["lastSavepoint"]["name"] == "visits-upgrade-2-uid1"
     assert status["lastOperation"]["downtimeSeconds"] > 0
     assert status["revisions"]["current"] == status["revisions"]["stable"]
-    savepoint = simulation.savepoint("visits-upgrade-2")
+    savepoint = simulation.savepoint("visits-upgrade-2-uid1")
     assert savepoint["status"]["phase"] == "Completed"
     assert savepoint["status"]["batch"] >= batch
     assert savepoint["status"]["size"] == "4.0 KiB"
     assert simulation.events() == ["Start", "StartSucceeded", "Upgrade", "UpgradeSucceeded"]
+
+
+def test_where_the_time_of_an_upgrade_went_is_told() -> None:
+    simulation = running()
+
+    simulation.edit(**NEW_CODE)
+    simulation.settle(lambda: simulation.is_running() and simulation.status["epoch"] == 2)
+
+    last = simulation.status["lastOperation"]
+    spent = {each["phase"]: each["seconds"] for each in last["phases"]}
+    began, ended = (datetime.fromisoformat(last[each]) for each in ("startedAt", "finishedAt"))
+    assert list(spent) == ["Stop", "Launch", "Observe"]
+    assert sum(spent.values()) == (ended - began).total_seconds()
 
 
 def test_a_savepoint_is_complete_also_if_only_the_drivers_last_word_tells_of_it() -> None:
@@ -107,7 +123,7 @@ def test_a_savepoint_is_complete_also_if_only_the_drivers_last_word_tells_of_it(
     simulation.edit(**NEW_CODE)
     simulation.settle(lambda: simulation.is_running() and simulation.status["epoch"] == 2)
 
-    status = simulation.savepoint("visits-upgrade-2")["status"]
+    status = simulation.savepoint("visits-upgrade-2-uid1")["status"]
     assert status["phase"] == "Completed"
     assert status["queries"][0]["name"] == QUERY
     assert "id" not in status
@@ -119,7 +135,7 @@ def test_the_savepoint_of_an_upgrade_is_known_before_the_job_is_stopped() -> Non
 
     simulation.settle(lambda: any(driver.stops for driver in simulation.world.drivers.values()))
 
-    assert simulation.savepoint("visits-upgrade-2")["status"]["phase"] == "InProgress"
+    assert simulation.savepoint("visits-upgrade-2-uid1")["status"]["phase"] == "InProgress"
 
 
 def test_code_that_fails_is_rolled_back_and_not_tried_again() -> None:
@@ -187,7 +203,7 @@ def test_a_job_is_suspended_with_a_savepoint_and_resumed_in_its_directory() -> N
 
     simulation.edit(suspend=True)
     simulation.settle(lambda: simulation.status.get("phase") == "Suspended")
-    assert simulation.savepoint("visits-suspend-2")["status"]["phase"] == "Completed"
+    assert simulation.savepoint("visits-suspend-2-uid1")["status"]["phase"] == "Completed"
     assert simulation.condition("Ready")["reason"] == "Suspended"
     simulation.edit(suspend=False)
     simulation.settle(simulation.is_running)
@@ -349,7 +365,8 @@ def test_a_quota_that_is_used_up_is_told_and_waited_for() -> None:
     for _ in range(5):
         simulation.run_pass()
     degraded = simulation.condition("Degraded")
-    assert (degraded["reason"], degraded["message"]) == ("ObjectRefused", "exceeded quota: pods")
+    assert degraded["reason"] == "ObjectRefused"
+    assert degraded["message"].startswith("exceeded quota: pods. Raise the quota")
 
     simulation.cluster.refuse = lambda verb, what: None
     simulation.settle(simulation.is_running)
@@ -395,7 +412,9 @@ def test_the_checkpoints_of_a_deleted_job_are_removed_if_it_says_so() -> None:
 
     [worker] = simulation.pods("worker")
     arguments = worker["spec"]["containers"][0]["args"]
-    assert arguments[3:] == ["remove", "--root", "s3://data/checkpoints", "--job", "shop/visits"]
+    assert arguments[3:] == [
+        *("remove", "--root", "s3://data/checkpoints", "--job", "shop/visits", "--life", "uid1"),
+    ]
 
 
 def test_a_deleted_job_takes_a_last_savepoint_if_it_says_so() -> None:
@@ -405,7 +424,7 @@ def test_a_deleted_job_takes_a_last_savepoint_if_it_says_so() -> None:
     simulation.cluster.remove(JOBS, NAMESPACE, NAME)
     simulation.settle(lambda: is_released(simulation))
 
-    savepoint = simulation.savepoint("visits-delete-2")
+    savepoint = simulation.savepoint("visits-delete-2-uid1")
     assert savepoint["spec"]["trigger"] == "Final"
     assert savepoint["status"]["phase"] == "Completed"
 

@@ -10,7 +10,7 @@ from sparkpoint.api.policies import Retention, RetentionOverrides, RetentionRule
 from sparkpoint.api.scalars import Duration
 from sparkpoint.controller.cluster import Object, metadata
 from sparkpoint.controller.keys import Key
-from sparkpoint.controller.retention import expired
+from sparkpoint.controller.retention import Verdict, judge
 from sparkpoint.controller.schedules import (
     late_since,
     newest_due,
@@ -27,7 +27,11 @@ def savepoint(
 ) -> Object:
     moment = NOW - timedelta(hours=age)
     return {
-        "metadata": {"name": f"{trigger.lower()}-{age}", "namespace": "shop"},
+        "metadata": {
+            "name": f"{trigger.lower()}-{age}",
+            "namespace": "shop",
+            "creationTimestamp": moment.isoformat(),
+        },
         "spec": {"jobRef": {"name": "visits"}, "trigger": trigger, **spec},
         "status": {"phase": phase, "completedAt": moment.isoformat()},
     }
@@ -37,8 +41,20 @@ def names(found: list[Object]) -> list[str]:
     return sorted(metadata(body)["name"] for body in found)
 
 
+def verdicts(savepoints: list[Object], rules: Retention, *used: str) -> dict[str, Verdict]:
+    users = dict.fromkeys(used, ("fork",))
+    found = judge(JOB, savepoints, rules, users=users, now=NOW)
+    return {metadata(verdict.savepoint)["name"]: verdict for verdict in found}
+
+
 def gone(savepoints: list[Object], rules: Retention, *used: str) -> list[str]:
-    return names(expired(JOB, savepoints, rules, used=frozenset(used), now=NOW))
+    found = verdicts(savepoints, rules, *used).values()
+    return names([verdict.savepoint for verdict in found if not verdict.kept_because])
+
+
+def why(savepoints: list[Object], rules: Retention, *used: str) -> dict[str, tuple[str, ...]]:
+    found = verdicts(savepoints, rules, *used)
+    return {name: verdict.kept_because for name, verdict in found.items() if verdict.kept_because}
 
 
 def test_the_last_ones_stay() -> None:
@@ -100,6 +116,88 @@ def test_a_savepoint_may_say_itself_how_long_it_stays(
     assert gone(savepoints, Retention(last=1)) == sorted(
         ["periodic-2", *(["periodic-5"] if goes else [])]
     )
+
+
+def test_every_reason_to_keep_one_is_told() -> None:
+    savepoints = [
+        savepoint(1),
+        savepoint(2, tags=["gold", "blue"]),
+        savepoint(30),
+        savepoint(40, trigger="Manual"),
+        savepoint(50, retention={"keepForever": True}),
+        savepoint(60),
+        savepoint(70),
+    ]
+
+    assert why(savepoints, Retention(last=2, daily=2), "periodic-60") == {
+        "periodic-1": ("newest", "newest of its rule", "last", "daily"),
+        "periodic-2": ("tag gold", "tag blue", "last"),
+        "periodic-30": ("daily",),
+        "manual-40": ("trigger Manual",),
+        "periodic-50": ("keepForever",),
+        "periodic-60": ("used by fork",),
+    }
+
+
+def test_the_end_of_a_savepoint_is_told_where_it_is_known() -> None:
+    savepoints = [
+        savepoint(1),
+        savepoint(2),
+        savepoint(3, tags=["gold"]),
+        savepoint(4, retention={"ttl": "1d"}),
+        savepoint(5, retention={"keepUntil": "2027-01-01T00:00:00Z"}),
+        savepoint(6, trigger="Manual"),
+    ]
+
+    found = verdicts(savepoints, Retention(last=3, max_age=Duration("10h")))
+
+    assert {name: verdict.expires for name, verdict in found.items()} == {
+        "periodic-1": None,
+        "periodic-2": NOW + timedelta(hours=8),
+        "periodic-3": None,
+        "periodic-4": NOW + timedelta(hours=20),
+        "periodic-5": datetime(2027, 1, 1, tzinfo=UTC),
+        "manual-6": None,
+    }
+
+
+def test_the_newest_of_the_schedule_stays_so_that_it_is_not_taken_again() -> None:
+    scheduled = savepoint(2)
+    scheduled["metadata"]["name"] = "visits-periodic-202611161000"
+
+    found = why([savepoint(1, trigger="Upgrade"), scheduled], Retention(last=1))
+
+    assert found["visits-periodic-202611161000"] == ("newest of the schedule",)
+
+
+def test_failures_that_nobody_asked_for_stay_for_a_day() -> None:
+    savepoints = [
+        savepoint(1),
+        savepoint(2, phase="Failed"),
+        savepoint(25, phase="Failed"),
+        savepoint(26, phase="Failed", trigger="Upgrade"),
+        savepoint(27, phase="Failed", trigger="Manual"),
+        savepoint(28, phase="Failed", tags=["look at this"]),
+        savepoint(29, phase="Failed", retention={"keepForever": True}),
+    ]
+
+    assert gone(savepoints, Retention(last=1)) == ["periodic-25", "upgrade-26"]
+    failed = verdicts(savepoints, Retention(last=1))["periodic-2"]
+    assert failed.kept_because == ("failed lately",)
+    assert failed.expires == NOW + timedelta(hours=22)
+    assert failed.failed
+
+
+def test_of_many_failures_the_last_ones_stay() -> None:
+    savepoints = [savepoint(0), *(savepoint(age, phase="Failed") for age in range(1, 15))]
+
+    assert gone(savepoints, Retention(last=1)) == [f"periodic-{age}" for age in (11, 12, 13, 14)]
+
+
+def test_the_failure_that_the_condition_speaks_of_stays_until_a_savepoint_succeeds() -> None:
+    savepoints = [savepoint(100), savepoint(50, phase="Failed"), savepoint(60, phase="Failed")]
+
+    assert gone(savepoints, Retention(last=1)) == ["periodic-60"]
 
 
 @pytest.mark.parametrize("phase", ["Pending", "InProgress", "Failed"])

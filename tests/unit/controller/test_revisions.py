@@ -78,6 +78,7 @@ _FIELDS: dict[str, tuple[Part, Any]] = {
     "checkpoint.onFailure": (_CODE, "Fail"),
     "checkpoint.onDelete": (_LIVE, "Retain"),
     "checkpoint.adopt": (_LIVE, "s3://data/adopted"),
+    "checkpoint.adoptAs": (_LIVE, "other"),
     "savepoints.repository": (_LIVE, "s3://data/other"),
     "savepoints.endpointUrl": (_LIVE, "http://other"),
     "savepoints.schedule": (_LIVE, "1 * * * *"),

@@ -1,14 +1,29 @@
 """SparkSavepoints with the whole operator, but for kopf: taken, checked, expired, disposed of."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from sparkpoint.controller.cluster import JOBS, SAVEPOINTS, Object, metadata
-from sparkpoint.controller.keys import SAVEPOINT
+from sparkpoint.api.crd import SAVEPOINTS as RESOURCE
+from sparkpoint.controller.cluster import (
+    CONFIG_MAPS,
+    EVENTS,
+    JOBS,
+    SAVEPOINTS,
+    Object,
+    metadata,
+)
+from sparkpoint.controller.errors import ClusterError, ForbiddenError, UnprocessableError
+from sparkpoint.controller.keys import OPERATION, SAVEPOINT
 from sparkpoint.controller.podfacts import label
-from sparkpoint.runtime.model import ErrorInfo, OperationState, SavepointOperation
+from sparkpoint.runtime.model import (
+    ErrorInfo,
+    OperationState,
+    SavepointOperation,
+    SavepointSummary,
+)
 from sparkpoint.worker.tasks import parse
 from tests.unit.controller.simulation import (
     NAME,
@@ -52,6 +67,12 @@ def phase(simulation: Simulation, name: str = "mine") -> str | None:
     return ((found or {}).get("status") or {}).get("phase")
 
 
+def of_operation(simulation: Simulation, operation: str) -> str:
+    """The savepoint that an operation takes; empty before it is announced."""
+    found = simulation.cluster.all(SAVEPOINTS, NAMESPACE, {OPERATION: operation})
+    return str(metadata(found[0])["name"]) if found else ""
+
+
 def tasks(simulation: Simulation) -> list[list[str]]:
     """What workers for savepoints were told to do; a worker can read all of it."""
     lines = [
@@ -92,9 +113,237 @@ def test_a_worker_takes_it_while_the_job_stands() -> None:
     simulation.settle(lambda: phase(simulation) == "Completed")
 
     assert line[0] == "capture"
-    assert line[line.index("--epoch-dir") + 1] == "s3a://data/checkpoints/shop/visits/epoch-1"
+    directory = line[line.index("--epoch-dir") + 1]
+    assert directory.startswith("s3a://data/checkpoints/shop/visits/epoch-1")
     assert line[-2:] == ["--tag", "keep"]
     assert simulation.savepoint("mine")["status"]["id"] == SUMMARY["id"]
+
+
+def shown(body: Object) -> dict[str, Any]:
+    """What `kubectl get ssp` shows, by the columns of the CRD."""
+    columns: dict[str, Any] = {}
+    for column in RESOURCE.columns:
+        value: Any = body
+        for step in column.path.strip(".").split("."):
+            value = value.get(step) if isinstance(value, dict) else None
+        columns[column.name] = value
+    return columns
+
+
+def summary_of(name: str) -> dict[str, Any]:
+    return {**SUMMARY, "name": name, "bytes": 1_288_490_189, "new_bytes": 3 * 1024**2} | {
+        "parent": f"{NAMESPACE}/{NAME}/before"
+    }
+
+
+def test_the_columns_are_filled_by_the_agent() -> None:
+    simulation = running()
+    [driver] = simulation.world.drivers.values()
+    result = SavepointSummary.model_validate(summary_of("mine"))
+    driver.savepoints["mine"] = SavepointOperation(
+        name="mine", state=OperationState.DONE, result=result
+    )
+    simulation.world.answers = lambda pod: {"answer": "Verified"}
+
+    ask(simulation, verify="Content")
+    simulation.settle(lambda: "verified" in simulation.savepoint("mine").get("status", {}))
+
+    columns = shown(simulation.savepoint("mine"))
+    assert (columns["Size"], columns["New"]) == ("1.2 GiB", "3.0 MiB")
+    assert (columns["Verified"], columns["Parent"]) == ("Content", f"{NAMESPACE}/{NAME}/before")
+    assert (columns["Job"], columns["Phase"], columns["Batch"]) == (NAME, "Completed", 7)
+
+
+@pytest.mark.parametrize(
+    ("spec", "answer"),
+    [
+        ({}, "Captured"),
+        ({"existing": {"repository": "s3://old/s", "job": "legacy", "name": "mine"}}, "Inspected"),
+    ],
+)
+def test_the_columns_are_filled_by_workers(spec: dict[str, Any], answer: str) -> None:
+    simulation = running()
+    simulation.edit(suspend=True)
+    simulation.settle(lambda: simulation.status["phase"] == "Suspended")
+    simulation.world.answers = lambda pod: {"answer": answer, "savepoint": summary_of("mine")}
+
+    ask(simulation, **spec)
+    simulation.settle(lambda: phase(simulation) == "Completed")
+
+    columns = shown(simulation.savepoint("mine"))
+    assert (columns["Size"], columns["New"]) == ("1.2 GiB", "3.0 MiB")
+    assert (columns["Batch"], columns["Parent"]) == (7, f"{NAMESPACE}/{NAME}/before")
+
+
+def refuse_pods(error: ClusterError) -> Callable[[str, Object | str], ClusterError | None]:
+    return lambda verb, what: (
+        error if verb == "create" and isinstance(what, dict) and what["kind"] == "Pod" else None
+    )
+
+
+def test_a_quota_that_keeps_a_worker_from_being_made_is_told_and_tried_again() -> None:
+    simulation = running()
+    simulation.edit(suspend=True)
+    simulation.settle(lambda: simulation.status["phase"] == "Suspended")
+    simulation.cluster.refuse = refuse_pods(ForbiddenError("pods: exceeded quota: small"))
+
+    ask(simulation)
+    simulation.settle(lambda: "quota" in simulation.savepoint("mine")["status"]["message"])
+    message = simulation.savepoint("mine")["status"]["message"]
+    assert message.startswith("pods: exceeded quota: small. Raise the quota")
+    assert phase(simulation) == "Pending"
+    simulation.cluster.refuse = lambda verb, what: None
+    simulation.world.answers = lambda pod: {"answer": "Captured", "savepoint": SUMMARY}
+    simulation.settle(lambda: phase(simulation) == "Completed")
+
+
+def test_a_quota_that_stays_fails_the_savepoint_after_its_tries() -> None:
+    simulation = running()
+    simulation.edit(suspend=True)
+    simulation.settle(lambda: simulation.status["phase"] == "Suspended")
+    simulation.cluster.refuse = refuse_pods(ForbiddenError("pods: exceeded quota: small"))
+
+    ask(simulation, backoffLimit=2)
+    simulation.settle(lambda: phase(simulation) == "Failed")
+
+    assert "Raise the quota" in simulation.savepoint("mine")["status"]["message"]
+    assert simulation.events().count("Failed") == 1
+
+
+def test_a_worker_that_can_never_be_made_fails_the_savepoint_at_once() -> None:
+    simulation = running()
+    simulation.edit(suspend=True)
+    simulation.settle(lambda: simulation.status["phase"] == "Suspended")
+    simulation.cluster.refuse = refuse_pods(UnprocessableError("spec.tolerations[0]: Invalid"))
+
+    ask(simulation)
+    simulation.settle(lambda: phase(simulation) == "Failed", passes=5)
+
+    assert "pod template" in simulation.savepoint("mine")["status"]["message"]
+
+
+def test_data_whose_worker_is_refused_does_not_hold_the_resource_for_ever() -> None:
+    simulation = running()
+    ask(simulation, onDelete="Delete")
+    simulation.settle(lambda: phase(simulation) == "Completed")
+    simulation.cluster.refuse = refuse_pods(ForbiddenError("pods: exceeded quota: small"))
+
+    simulation.cluster.remove(SAVEPOINTS, NAMESPACE, "mine")
+    simulation.settle(
+        lambda: simulation.cluster.find(SAVEPOINTS, NAMESPACE, "mine") is None, longest=60
+    )
+
+    [told] = [e for e in simulation.cluster.all(EVENTS, NAMESPACE) if e["reason"] == "DataRetained"]
+    assert "exceeded quota" in told["message"]
+
+
+def test_workers_that_never_start_are_told_and_do_not_pile_up() -> None:
+    simulation = running()
+    simulation.edit(suspend=True)
+    simulation.settle(lambda: simulation.status["phase"] == "Suspended")
+    simulation.world.answers = lambda pod: None
+    waiting = {"waiting": {"reason": "ErrImagePull", "message": 'image "no:1" not found'}}
+    most = 0
+
+    def hold_up() -> bool:
+        nonlocal most
+        found = [pod for pod in simulation.pods("worker") if label(pod, SAVEPOINT)]
+        alive = [pod for pod in found if "deletionTimestamp" not in metadata(pod)]
+        most = max(most, len(alive))
+        for pod in alive:
+            statuses = [{"name": "worker", "state": waiting}]
+            simulation.world.set_status(pod, {"phase": "Pending", "containerStatuses": statuses})
+        return phase(simulation) == "Failed"
+
+    ask(simulation, backoffLimit=1)
+    simulation.settle(hold_up, passes=400, longest=60)
+
+    message = simulation.savepoint("mine")["status"]["message"]
+    assert 'image "no:1" not found' in message
+    assert "spec.image" in message
+    assert most == 1
+    assert not [pod for pod in simulation.pods("worker") if label(pod, SAVEPOINT)]
+
+
+def test_a_savepoint_that_is_deleted_while_it_is_taken_leaves_no_worker() -> None:
+    simulation = running()
+    simulation.edit(suspend=True)
+    simulation.settle(lambda: simulation.status["phase"] == "Suspended")
+    simulation.world.answers = lambda pod: None
+    ask(simulation)
+    simulation.settle(lambda: bool(tasks(simulation)))
+
+    simulation.cluster.remove(SAVEPOINTS, NAMESPACE, "mine")
+    simulation.settle(lambda: simulation.cluster.find(SAVEPOINTS, NAMESPACE, "mine") is None)
+    simulation.world.step()
+
+    assert tasks(simulation) == []
+
+
+def test_a_check_with_spark_leaves_no_config_map() -> None:
+    simulation = running()
+    simulation.world.answers = lambda pod: None
+    ask(simulation, verify="Deep")
+    simulation.settle(lambda: bool(tasks(simulation)))
+    assert simulation.cluster.find(CONFIG_MAPS, NAMESPACE, "mine-verify-0") is not None
+
+    simulation.world.answers = lambda pod: {"answer": "Verified"}
+    simulation.settle(lambda: not tasks(simulation))
+
+    assert simulation.cluster.find(CONFIG_MAPS, NAMESPACE, "mine-verify-0") is None
+
+
+@pytest.mark.parametrize("ending", ["Completed", "Failed"])
+def test_a_savepoint_at_rest_costs_one_call(ending: str) -> None:
+    simulation = running()
+    [driver] = simulation.world.drivers.values()
+    if ending == "Failed":
+        error = ErrorInfo(type="NameTaken", message="the name is taken", retry_helps=False)
+        driver.savepoints["mine"] = SavepointOperation(
+            name="mine", state=OperationState.FAILED, error=error
+        )
+    ask(simulation)
+    simulation.settle(lambda: phase(simulation) == ending)
+    simulation.run_pass()
+    simulation.run_savepoints()
+    simulation.cluster.calls.clear()
+
+    simulation.run_savepoints()
+
+    assert simulation.cluster.calls == [("get", "SparkSavepoint", "mine")]
+
+
+def test_a_spec_that_cannot_be_used_is_told_once() -> None:
+    simulation = running()
+
+    ask(simulation, retention={"ttl": "1h", "keepForever": True})
+    for _ in range(3):
+        simulation.run_savepoints()
+
+    assert simulation.events().count("NotAccepted") == 1
+    [accepted] = [
+        each
+        for each in simulation.savepoint("mine")["status"]["conditions"]
+        if each["type"] == "Accepted"
+    ]
+    assert (accepted["status"], accepted["reason"]) == ("False", "InvalidSpec")
+
+
+def test_what_the_agent_says_to_do_is_told() -> None:
+    simulation = running()
+    [driver] = simulation.world.drivers.values()
+    error = ErrorInfo(
+        type="Unreachable", message="s3://data cannot be reached.", remedy="Check the endpoint."
+    )
+    driver.savepoints["mine"] = SavepointOperation(
+        name="mine", state=OperationState.FAILED, error=error
+    )
+
+    ask(simulation)
+    simulation.settle(lambda: phase(simulation) == "Failed")
+
+    message = simulation.savepoint("mine")["status"]["message"]
+    assert message == "s3://data cannot be reached. Check the endpoint."
 
 
 def test_it_waits_while_something_is_done_to_the_job() -> None:
@@ -140,6 +389,7 @@ def test_a_failed_capture_is_tried_again_until_its_limit() -> None:
     assert status["failures"] == 2
     assert status["message"] == "slow down"
     assert simulation.events().count("Failed") == 1
+    assert simulation.events().count("Retrying") == 2
     simulation.run_pass()
     healthy = simulation.condition("SavepointHealthy")
     assert (healthy["status"], healthy["message"]) == ("False", "mine: slow down")
@@ -195,16 +445,19 @@ def test_what_the_agent_could_not_tell_is_looked_up() -> None:
         driver.hasty = True
     simulation.world.answers = lambda pod: {
         "answer": "Inspected",
-        "savepoint": {**SUMMARY, "name": "visits-suspend-2"},
+        "savepoint": {**SUMMARY, "name": of_operation(simulation, "suspend-2")},
         "details": {"namespace": NAMESPACE, "job": NAME, "spark_version": "4.3.0"},
     }
 
     simulation.edit(suspend=True)
-    simulation.settle(lambda: phase(simulation, "visits-suspend-2") == "Completed")
-    assert simulation.savepoint("visits-suspend-2")["status"]["batch"] is not None
-    simulation.settle(lambda: "id" in simulation.savepoint("visits-suspend-2")["status"])
+    simulation.settle(
+        lambda: phase(simulation, of_operation(simulation, "suspend-2")) == "Completed"
+    )
+    name = of_operation(simulation, "suspend-2")
+    assert simulation.savepoint(name)["status"]["batch"] is not None
+    simulation.settle(lambda: "id" in simulation.savepoint(name)["status"])
 
-    status = simulation.savepoint("visits-suspend-2")["status"]
+    status = simulation.savepoint(name)["status"]
     assert (status["id"], status["sparkVersion"]) == (SUMMARY["id"], "4.3.0")
 
 
@@ -309,16 +562,16 @@ def test_a_savepoint_that_a_rollback_needs_is_not_disposed_of() -> None:
     simulation.world.broken = lambda pod: "better.py" in str(pod["spec"]["containers"][0]["args"])
     simulation.edit(application={"script": {"path": "/opt/job/better.py"}})
     simulation.settle(lambda: simulation.status["epoch"] == 2)
-    name = "visits-upgrade-2"
+    name = of_operation(simulation, "upgrade-2")
     simulation.cluster.edit(
         SAVEPOINTS, NAMESPACE, name, lambda body: body["spec"].update(onDelete="Delete")
     )
 
-    simulation.cluster.remove(SAVEPOINTS, NAMESPACE, "visits-upgrade-2")
+    simulation.cluster.remove(SAVEPOINTS, NAMESPACE, name)
     simulation.run_savepoints()
 
     assert tasks(simulation) == []
-    assert simulation.cluster.find(SAVEPOINTS, NAMESPACE, "visits-upgrade-2") is not None
+    assert simulation.cluster.find(SAVEPOINTS, NAMESPACE, name) is not None
 
 
 def test_the_schedule_takes_one_savepoint_per_time() -> None:
@@ -355,7 +608,7 @@ def test_a_job_that_stands_takes_no_savepoints_by_the_clock() -> None:
         simulation.run_pass()
 
     assert [metadata(body)["name"] for body in simulation.cluster.all(SAVEPOINTS, NAMESPACE)] == [
-        "visits-suspend-2"
+        of_operation(simulation, "suspend-2")
     ]
 
 

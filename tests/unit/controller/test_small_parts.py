@@ -4,7 +4,8 @@ import asyncio
 import io
 import json
 import logging
-from datetime import UTC, datetime
+import time
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import aiohttp
@@ -125,6 +126,27 @@ def test_what_was_told_is_not_sent_again() -> None:
     assert len(cluster.calls) == 1
 
 
+def test_what_fails_over_and_over_is_told_a_few_times_an_hour() -> None:
+    cluster = FakeCluster(lambda: NOW)
+    events = Events(cluster)
+
+    def tell_at(minute: int, about: Object = JOB) -> None:
+        moment = NOW + timedelta(minutes=minute)
+        asyncio.run(events.tell(about, TOLD, occasion=f"operation {minute}", now=moment))
+
+    for minute in range(30):
+        tell_at(minute)
+    assert len(cluster.all(EVENTS, "shop")) == 3
+    tell_at(61)
+    assert len(cluster.all(EVENTS, "shop")) == 4
+    tell_at(61, {**JOB, "metadata": {**JOB["metadata"], "generation": 2}})
+
+    # Another spec is another matter; the same occasion is still the same Event.
+    assert len(cluster.all(EVENTS, "shop")) == 4
+    tell_at(62, {**JOB, "metadata": {**JOB["metadata"], "generation": 2}})
+    assert len(cluster.all(EVENTS, "shop")) == 5
+
+
 def test_an_event_that_is_not_let_through_holds_nothing_up() -> None:
     cluster = FakeCluster(lambda: NOW)
     cluster.refuse = lambda verb, what: ForbiddenError("no")
@@ -203,6 +225,8 @@ def test_prometheus_can_read_the_metrics() -> None:
     metrics.seen("job", KEY, "Running")
     metrics.seen("job", Key("shop", "other"), "Running")
     metrics.gone("job", Key("shop", "other"))
+    metrics.asked("list", "pods")
+    metrics.asked("list", "pods")
 
     families = {family.name: family for family in text_string_to_metric_families(metrics.render())}
 
@@ -216,6 +240,10 @@ def test_prometheus_can_read_the_metrics() -> None:
     assert (counts["0.05"], counts["5.0"], counts["+Inf"]) == (1, 2, 2)
     [resources] = families["sparkpoint_operator_resources"].samples
     assert (resources.labels["phase"], resources.value) == ("Running", 1)
+    [requests] = families["sparkpoint_operator_api_requests"].samples
+    assert (requests.labels, requests.value) == ({"verb": "list", "resource": "pods"}, 2)
+    [used] = families["process_cpu_seconds"].samples
+    assert 0 < used.value <= time.process_time()
 
 
 async def ask(port: int, path: str) -> tuple[int, str]:

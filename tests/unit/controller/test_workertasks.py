@@ -7,20 +7,35 @@ import pytest
 from sparkpoint.api.job import JobSpec
 from sparkpoint.controller.objects import Owner, Repository
 from sparkpoint.controller.workertasks import arguments
-from sparkpoint.lifecycle.actions import Capture, Rehearse, RemoveData, Task
-from sparkpoint.lifecycle.record import Begin, Origin, Revision, Run
+from sparkpoint.lifecycle.actions import Adopt, Capture, Rehearse, RemoveData, Task
+from sparkpoint.lifecycle.record import Adoption, Begin, Origin, Revision, Run
 from sparkpoint.worker.tasks import parse
 from tests.unit.controller.simulation import SPEC
 
 OWNER = Owner("shop", "visits", "u1")
 REVISION = Revision(name="r1", code="c1")
 ORIGIN = Origin(begin=Begin.EMPTY)
-RUN = Run(epoch=3, attempt=5, revision=REVISION, origin=ORIGIN, source=ORIGIN)
+RUN = Run(
+    epoch=3,
+    attempt=5,
+    revision=REVISION,
+    origin=ORIGIN,
+    source=ORIGIN,
+    directory="epoch-3-3f9a2c7b",
+)
 TASKS: list[Task] = [
     Capture(run=RUN, savepoint="visits-upgrade-2", revision=REVISION),
     Rehearse(run=RUN, savepoint="visits-upgrade-2"),
     Rehearse(run=RUN, savepoint="shop/other/old"),
-    RemoveData(run=RUN, revision=REVISION),
+    Rehearse(run=RUN, savepoint="visits-upgrade-2-trial", captured_from=RUN),
+    RemoveData(run=RUN, life="3f9a2c7b", revision=REVISION),
+    RemoveData(run=RUN, life="", revision=REVISION),
+    Adopt(run=RUN, adoption=Adoption(location="s3://old/visits"), savepoint="visits-start-1"),
+    Adopt(
+        run=RUN,
+        adoption=Adoption(location="/old/visits", query="--a query's name"),
+        savepoint="visits-start-1",
+    ),
 ]
 
 
@@ -52,11 +67,18 @@ def test_a_trial_gets_the_script_with_its_arguments() -> None:
     assert line[line.index("--deadline") + 1] == "480"
 
 
+def test_the_directory_of_a_run_is_the_one_that_is_written_down() -> None:
+    line = arguments(OWNER, spec(), TASKS[0], repository=None, trigger="Upgrade")
+
+    assert line[line.index("--epoch-dir") + 1] == (
+        "s3a://data/checkpoints/shop/visits/epoch-3-3f9a2c7b"
+    )
+
+
 def test_kubernetes_replaces_nothing_in_our_own_places() -> None:
     checkpoint = {"location": "s3://data/$(HOME)/checkpoints"}
 
-    line = arguments(
-        OWNER, spec(checkpoint=checkpoint), TASKS[3], repository=None, trigger="Upgrade"
-    )
+    task = RemoveData(run=RUN, life="3f9a2c7b", revision=REVISION)
+    line = arguments(OWNER, spec(checkpoint=checkpoint), task, repository=None, trigger="Upgrade")
 
     assert line[line.index("--root") + 1] == "s3://data/$$(HOME)/checkpoints"

@@ -9,6 +9,7 @@ from pathlib import Path
 from dev.image.archive import ImageConfig, folder_layer, write_archive
 
 _SLIM = runpy.run_path("images/slim_aws_sdk.py")
+_ARCHIVE = runpy.run_path("images/archive_classes.py")
 
 
 def test_a_layer_does_not_depend_on_owners_or_times(tmp_path: Path) -> None:
@@ -55,3 +56,16 @@ def test_the_slim_sdk_keeps_s3_and_the_core_and_drops_other_services(tmp_path: P
 
     with zipfile.ZipFile(tmp_path / "slim.jar") as jar:
         assert sorted(jar.namelist()) == sorted([core, s3])
+
+
+def test_the_jar_that_names_other_jars_names_them_all_in_order(tmp_path: Path) -> None:
+    names = [f"jars/some-library_2.13-{number}.0.{number}.jar" for number in range(40)]
+
+    _ARCHIVE["_write_pathing_jar"](tmp_path / "classpath.jar", names)
+
+    with zipfile.ZipFile(tmp_path / "classpath.jar") as jar:
+        manifest = jar.read("META-INF/MANIFEST.MF").decode()
+    lines = manifest.split("\r\n")
+    assert max(map(len, lines)) <= 70
+    assert manifest.endswith("\r\n")
+    assert manifest.replace("\r\n ", "").split("Class-Path: ")[1].split() == names

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from sparkpoint.lifecycle.phases import AGAIN, PLANS, Kind
 from sparkpoint.lifecycle.record import Begin, Operation, Record, Run
-from sparkpoint.lifecycle.world import Wish
+from sparkpoint.lifecycle.world import Wish, WorkerState
 from tests.unit.lifecycle.simulated_cluster import Cluster
 from tests.unit.lifecycle.simulated_pods import BrokenPromiseError
 
@@ -30,6 +30,10 @@ class Promises:
         """How far the stable revision had come when it proved itself."""
         self._opened: list[int] = []
         """Epochs whose gate was opened."""
+        self._adopts = False
+        """The job began with somebody else's checkpoint."""
+        self._folders: dict[str, int] = {}
+        """Directory -> its epoch."""
 
     def restores(self, savepoint: str) -> None:
         """The user wants to go there."""
@@ -42,7 +46,10 @@ class Promises:
     def writes(self, old: Record, new: Record, wish: Wish) -> None:
         """The operator writes a record."""
         _check_phases(old.operation, new.operation)
+        self._check_names(old, new)
         operation = new.operation
+        if old.run is None and new.run is not None and operation is not None:
+            self._adopts = operation.adopt is not None
         if (
             operation is not None
             and operation.target is not None
@@ -62,6 +69,27 @@ class Promises:
         if proven and new.stable != old.stable and new.run is not None:
             directory = self._cluster.directories.get(new.run.epoch)
             self._proven = len(directory.ledger) if directory is not None else 0
+
+    def _check_names(self, old: Record, new: Record) -> None:
+        """A directory keeps its name, and no other one has it."""
+        if old.sequence and new.life != old.life:
+            raise BrokenPromiseError(f"the life of {old.life} becomes {new.life}")
+        if new.run is None:
+            return
+        epoch = self._folders.setdefault(new.run.folder, new.run.epoch)
+        known = [each for each in self._folders.values() if each == epoch]
+        if epoch != new.run.epoch or len(known) > 1 or not new.run.folder.endswith(new.life):
+            raise BrokenPromiseError(f"{new.run} beside {self._folders}")
+
+    def releases(self) -> None:
+        """The operator lets the job go."""
+        working = [
+            each.name
+            for each in self._cluster.workers.values()
+            if each.state is WorkerState.RUNNING
+        ]
+        if working:
+            raise BrokenPromiseError(f"released while {working} work")
 
     def check(self, record: Record, wish: Wish, *, released: bool) -> None:
         """At any moment."""
@@ -86,13 +114,21 @@ class Promises:
         self._opened.append(run.epoch)
         length = len(self._cluster.directories[run.epoch].ledger)
         self._check_output(run, length)
+        if former is None and self._adopts and run.source.begin is Begin.SAVEPOINT:
+            self._check_adopted(run, length)
         if run.source.begin is Begin.EMPTY:
             self._check_empty(run)
         elif run.source.savepoint not in self._asked:
             self._check_savepoint(run, length, former)
 
+    def _check_adopted(self, run: Run, length: int) -> None:
+        """The first that runs goes on from where the other job stood, unless the user goes back."""
+        foreign = len(self._cluster.foreign.ledger)
+        if run.source.savepoint not in self._asked and length != foreign:
+            raise BrokenPromiseError(f"epoch {run.epoch} adopts {foreign} and begins at {length}")
+
     def _check_empty(self, run: Run) -> None:
-        certain = any(each.certain for each in self._cluster.directories.values())
+        certain = self._adopts or any(each.certain for each in self._cluster.directories.values())
         if certain and not self._given_up and run.revision.code not in self._stateless:
             raise BrokenPromiseError(f"epoch {run.epoch} begins empty although there is state")
 

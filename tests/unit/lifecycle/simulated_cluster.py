@@ -7,7 +7,7 @@ is the offset that it consumed, so a directory is right if it holds 0, 1, 2, …
 
 from datetime import UTC, datetime, timedelta
 
-from sparkpoint.lifecycle.actions import Capture, Rehearse, RemoveData, Task
+from sparkpoint.lifecycle.actions import Adopt, Capture, Rehearse, RemoveData, Task
 from sparkpoint.lifecycle.record import Begin, Revision, Run
 from sparkpoint.lifecycle.world import (
     AgentFact,
@@ -61,6 +61,8 @@ class Cluster:
         self.output = 0
         """Batches that sinks hold, without what pods on lost nodes wrote."""
         self.removed = False
+        self.foreign = Directory(ledger=list(range(5)), begun=True, written_by="a")
+        """A checkpoint of somebody else's, which may be adopted and is never written."""
         self._uids = 0
 
     # --- what is seen ----------------------------------------------------------------------------
@@ -140,10 +142,15 @@ class Cluster:
         for pod in self.pods:
             if pod.uid == uid and pod.deleting is None:
                 pod.deleting = 0
+        for worker in self.workers.values():
+            if worker.uid == uid and worker.deleting is None:
+                worker.deleting = 0
 
     def start_worker(self, name: str, task: Task) -> None:
         """Create the worker pod if there is none of this name."""
-        self.workers.setdefault(name, Worker(name, task, self.now))
+        if name not in self.workers:
+            self._uids += 1
+            self.workers[name] = Worker(name, task, self.now, uid=f"w{self._uids}")
 
     # --- what happens ----------------------------------------------------------------------------
 
@@ -153,8 +160,9 @@ class Cluster:
         for pod in list(self.pods):
             self._advance(pod)
         self.pods = [pod for pod in self.pods if pod.alive or pod.listed]
-        for worker in self.workers.values():
+        for worker in list(self.workers.values()):
             self._work(worker)
+            self._end(worker)
 
     def end(self, pod: Pod, reason: str, *, code: int = 1, clean: bool = False) -> None:
         """The process ends."""
@@ -343,6 +351,13 @@ class Cluster:
 
     # --- workers ---------------------------------------------------------------------------------
 
+    def _end(self, worker: Worker) -> None:
+        if worker.deleting is None:
+            return
+        worker.deleting += 1
+        if worker.deleting >= _GRACE:
+            del self.workers[worker.name]
+
     def _work(self, worker: Worker) -> None:
         if worker.state is not WorkerState.RUNNING:
             return
@@ -356,6 +371,8 @@ class Cluster:
             worker.state, worker.message = WorkerState.FAILED, "it was killed"
             return
         match worker.task:
+            case Adopt(savepoint=name):
+                self._adopt(worker, name)
             case Capture(run=run, savepoint=name):
                 self._capture(worker, run.epoch, name)
             case Rehearse(run=run, savepoint=name):
@@ -363,6 +380,16 @@ class Cluster:
             case RemoveData():
                 self.removed = True
                 worker.state, worker.answer = WorkerState.SUCCEEDED, "Removed"
+
+    def _adopt(self, worker: Worker, name: str) -> None:
+        if self.repository_broken:
+            worker.state, worker.message = WorkerState.FAILED, "the repository is broken"
+            return
+        ledger = tuple(self.foreign.ledger)
+        self.savepoints.setdefault(name, Savepoint(0, ledger, self.foreign.written_by))
+        self.captured.add(name)
+        worker.state, worker.answer = WorkerState.SUCCEEDED, "Captured"
+        worker.batches = {_QUERY: len(ledger) - 1}
 
     def _capture(self, worker: Worker, epoch: int, name: str) -> None:
         directory = self.directories.get(epoch, Directory())

@@ -140,7 +140,10 @@ class Worker:
     name: str
     task: Task
     created: datetime
+    uid: str = ""
     age: int = 0
+    deleting: int | None = None
+    """Ticks since its deletion was asked for."""
     state: WorkerState = WorkerState.RUNNING
     answer: str = ""
     message: str = ""
@@ -174,6 +177,8 @@ def worker_fact(worker: Worker) -> WorkerFact:
     """A worker pod as the operator sees it."""
     return WorkerFact(
         name=worker.name,
+        uid=worker.uid,
+        deleting=worker.deleting is not None,
         state=worker.state,
         answer=worker.answer,
         message=worker.message,

@@ -34,9 +34,10 @@ from tests.unit.lifecycle.promises import Promises
 from tests.unit.lifecycle.simulated_cluster import TICK, Cluster
 from tests.unit.lifecycle.simulated_pods import Behaviour, BrokenPromiseError, Stage
 
-__all__ = ["JOB", "POLICY", "Cut", "Simulation", "revision"]
+__all__ = ["JOB", "LIFE", "POLICY", "Cut", "Simulation", "revision"]
 
 JOB = "visits"
+LIFE = "3f9a2c7b"
 
 POLICY = Policy(
     deadline=timedelta(seconds=60),
@@ -95,6 +96,9 @@ class Simulation:
     def __post_init__(self) -> None:
         self.cluster = Cluster(self.behaviours)
         self._promises = Promises(self.cluster)
+        if self.wish.adopt is not None:
+            # Its sinks hold what it has committed.
+            self.cluster.output = len(self.cluster.foreign.ledger)
         self._wake = self.cluster.now
 
     # --- the user --------------------------------------------------------------------------------
@@ -111,7 +115,9 @@ class Simulation:
         """Go to a savepoint."""
         self._promises.restores(savepoint)
         key = f"{savepoint}#{self.wish.generation}"
-        self.edit(restore=RestoreWish(key=key, savepoint=savepoint, sink=sink, ready=ready))
+        wanted = RestoreWish(key=key, savepoint=savepoint, sink=sink, ready=ready)
+        # A job starts from one state: the API refuses both.
+        self.edit(restore=wanted, adopt=None)
 
     def complete(self) -> None:
         """The savepoint to go to can be read from now on; the spec does not change."""
@@ -185,6 +191,7 @@ class Simulation:
             workers=self._seen.workers,
             revisions=frozenset(self.cluster.revisions),
             newest=self.cluster.newest(),
+            life=LIFE,
         )
         run = self.record.run
         if deaf or run is None:
@@ -231,6 +238,7 @@ class Simulation:
             case StartWorker(name=name, task=task):
                 cluster.start_worker(name, task)
             case Release():
+                self._promises.releases()
                 self.released = True
             case _:
                 assert_never(action)
@@ -278,7 +286,7 @@ class Simulation:
 
     def _check_bounded(self, began: dict[str, int], passed: int) -> None:
         operation = self.record.operation
-        if operation is None:
+        if operation is None or self._cannot_begin():
             return
         first = began.setdefault(operation.id, passed)
         if (passed - first) * TICK > 8 * POLICY.deadline:
@@ -287,6 +295,8 @@ class Simulation:
     def _is_settled(self) -> bool:
         if self.wish.deleting is not None:
             return self.released
+        if self._cannot_begin():
+            return True
         if self.wish.suspend:
             return self.record.run is None or (
                 self.record.suspended and self.record.operation is None and not self._reachable()
@@ -295,6 +305,14 @@ class Simulation:
             # It goes on as it was, whatever that was.
             return self.record.operation is None or self.record.failures > 3
         return self._runs_well() or self._has_ended() or self._can_do_no_better()
+
+    def _cannot_begin(self) -> bool:
+        """Nothing was started, and with this wish nothing can be."""
+        if self.record.run is not None:
+            return False
+        if self.wish.adopt is not None and not self.wish.policy.repository:
+            return True
+        return self.wish.restore_key is not None and self._is_bad_wish()
 
     def _is_refused(self) -> bool:
         """Other partitions while there is state cannot be had."""
@@ -349,7 +367,7 @@ class Simulation:
     def _check_calm(self) -> None:
         """Nothing more is done to a job that is as it should be."""
         ends = self.behaviours[self.wish.revision.code] is Behaviour.ENDS
-        if self.released or ends or self._is_refused():
+        if self.released or ends or self._is_refused() or self._cannot_begin():
             return
         if self._is_bad_wish():
             self._check_undisturbed()

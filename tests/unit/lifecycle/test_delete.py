@@ -1,6 +1,8 @@
 """A deletion ends, whatever could not be done."""
 
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -8,7 +10,7 @@ from sparkpoint.lifecycle import decide
 from sparkpoint.lifecycle.actions import DeletePod, Release, RemoveData, RequestStop, StartWorker
 from sparkpoint.lifecycle.phases import PLANS, Kind, Phase
 from sparkpoint.lifecycle.record import Record, Result
-from sparkpoint.lifecycle.world import Wish, WorkerState
+from sparkpoint.lifecycle.world import Wish, WorkerFact, WorkerState
 from tests.unit.lifecycle.worlds import (
     NOW,
     A,
@@ -86,7 +88,9 @@ def test_checkpoints_are_removed_if_they_are_not_to_be_retained() -> None:
     removed = worker(CLEAN, "Removed")
     last = decide(world(first.record, wish=wished, pods=pods, workers=(removed,)))
 
-    assert first.actions == (StartWorker(name=CLEAN, task=RemoveData(run=RUN, revision=A)),)
+    assert first.actions == (
+        StartWorker(name=CLEAN, task=RemoveData(run=RUN, life="", revision=A)),
+    )
     assert last.record.removed
     assert last.actions[-1] == Release()
 
@@ -130,6 +134,56 @@ def test_no_wait_of_a_deletion_goes_beyond_its_end() -> None:
     decision = decide(world(record, wish=deleted()))
 
     assert decision.wake == timedelta(minutes=1)
+
+
+def gone(**facts: Any) -> Record:
+    """A deletion that took too long, or is over."""
+    record = decide(world(deleting(Phase.CLEAN), wish=deleted())).record
+    assert record.last is not None
+    return replace(record, last=replace(record.last, **facts))
+
+
+def test_a_worker_is_seen_to_end_before_the_job_is_let_go() -> None:
+    record = deleting(Phase.CLEAN, started=ago(minutes=10))
+    wished, removing = deleted(retain_checkpoint=False), worker(CLEAN, uid="u1")
+
+    late = decide(world(record, wish=wished, workers=(removing,)))
+    ending = decide(world(late.record, wish=wished, workers=(replace(removing, deleting=True),)))
+    ended = decide(world(late.record, wish=wished))
+
+    assert late.actions == (DeletePod(name=CLEAN, uid="u1"),)
+    assert late.wake is not None
+    assert ending.actions == ()
+    assert ended.actions == (Release(),)
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        worker(CLEAN, "Removed"),
+        worker(CLEAN, state=WorkerState.FAILED),
+        worker(CLEAN, lost=True),
+    ],
+    ids=["done", "failed", "lost"],
+)
+def test_a_worker_that_has_ended_or_is_lost_is_not_waited_for(there: WorkerFact) -> None:
+    assert decide(world(gone(), wish=deleted(), workers=(there,))).actions == (Release(),)
+
+
+def test_a_worker_is_not_waited_for_without_end() -> None:
+    record = gone(finished=ago(minutes=3))
+
+    decision = decide(world(record, wish=deleted(), workers=(worker(CLEAN, deleting=True),)))
+
+    assert decision.actions == (Release(),)
+
+
+def test_where_retained_checkpoints_are_is_told() -> None:
+    record = replace(deleting(Phase.CLEAN), run=replace(RUN, directory="epoch-1-3f9a2c7b"))
+
+    decision = decide(world(record, wish=deleted()))
+
+    assert any("epoch-1-3f9a2c7b" in event.message for event in decision.events)
 
 
 def test_letting_go_is_repeated_until_it_is_seen() -> None:

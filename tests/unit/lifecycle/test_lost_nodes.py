@@ -13,6 +13,7 @@ from sparkpoint.lifecycle.actions import (
     StartDriver,
     StartWorker,
 )
+from sparkpoint.lifecycle.conditions import Aspect, Circumstances, Reason, conditions
 from sparkpoint.lifecycle.phases import Kind, Phase
 from sparkpoint.lifecycle.record import Record, Run
 from sparkpoint.lifecycle.world import PodFact, WorkerState
@@ -165,6 +166,13 @@ def test_without_a_repository_a_lost_node_is_waited_for() -> None:
     assert decision.record.operation is not None
     assert decision.record.operation.phase is Phase.STOP
     assert "spec.savepoints.repository" in decision.record.operation.message
+    degraded = next(
+        each
+        for each in conditions(world(decision.record, wish=wished, pods=(ZOMBIE,)), Circumstances())
+        if each.aspect is Aspect.DEGRADED
+    )
+    assert degraded.reason is Reason.NODE_LOST
+    assert "delete the pods by force" in degraded.message
 
 
 @pytest.mark.parametrize("phase", [Phase.LAUNCH, Phase.OBSERVE])

@@ -20,7 +20,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from sparkpoint.lifecycle.record import SinkPolicy
+from sparkpoint.lifecycle.record import Adoption, SinkPolicy
 from sparkpoint.lifecycle.world import Wish
 from tests.unit.lifecycle.simulated_pods import Behaviour, Pod
 from tests.unit.lifecycle.simulation import POLICY, Cut, Simulation, revision
@@ -64,9 +64,14 @@ class Machine(RuleBasedStateMachine):
 
     simulation: Simulation
 
-    @initialize(code=st.one_of(_GOOD, _GOOD, _ANY), ticks=st.integers(0, 12))
-    def create(self, code: str, ticks: int) -> None:
-        wish = Wish(generation=1, revision=revision(code), policy=POLICY)
+    @initialize(
+        code=st.one_of(_GOOD, _GOOD, _ANY),
+        ticks=st.integers(0, 12),
+        adopts=st.sampled_from([False, False, True]),
+    )
+    def create(self, code: str, ticks: int, adopts: bool) -> None:
+        adopt = Adoption(location="s3://old/visits") if adopts else None
+        wish = Wish(generation=1, revision=revision(code), adopt=adopt, policy=POLICY)
         self.simulation = Simulation(dict(_CODES), wish)
         self.time(ticks)
 
@@ -227,6 +232,25 @@ def _explore(examples: int, steps: int, *, same: bool) -> None:
             suppress_health_check=list(HealthCheck),
         ),
     )
+
+
+def test_a_worker_that_never_starts_is_ended_before_a_deleted_job_is_let_go() -> None:
+    """Seldom in the exploration: a trial that waits for its image when the job is deleted."""
+    wish = Wish(generation=1, revision=revision("a"), policy=POLICY)
+    simulation = Simulation(dict(_CODES), wish)
+    for suspend in (False, True, False):
+        simulation.edit(suspend=suspend)
+        for _ in range(30):
+            simulation.tick()
+    simulation.edit(revision=revision("missing"))
+    for _ in range(3):
+        simulation.tick()
+    assert [worker.stuck for worker in simulation.cluster.workers.values()] == ["ImagePullBackOff"]
+
+    simulation.delete()
+    simulation.settle()
+
+    assert simulation.released
 
 
 def test_promises_hold_in_any_order_of_edits_faults_and_crashes() -> None:

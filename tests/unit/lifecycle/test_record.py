@@ -1,12 +1,14 @@
 """What a record needs to be kept for it."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from sparkpoint.lifecycle.phases import Kind, Phase
-from sparkpoint.lifecycle.record import Record
+from sparkpoint.lifecycle.record import Operation, Record
 from tests.unit.lifecycle.worlds import (
+    NOW,
     A,
     B,
     C,
@@ -57,3 +59,21 @@ def test_the_image_that_proved_itself_is_trusted_most_then_the_newest() -> None:
 
     assert record.able() == (A, C, B)
     assert steady(empty(A)).able() == (A,)
+
+
+def test_a_phase_that_is_gone_through_again_has_the_sum_of_both_times() -> None:
+    operation = Operation(
+        id="upgrade-2",
+        kind=Kind.UPGRADE,
+        phase=Phase.STOP,
+        generation=2,
+        started=NOW,
+        phase_started=NOW,
+        spent=((Phase.STOP, 2.0), (Phase.LAUNCH, 5.0)),
+    )
+
+    assert operation.spent_until(NOW) == operation.spent
+    assert operation.spent_until(NOW + timedelta(seconds=3)) == (
+        (Phase.STOP, 5.0),
+        (Phase.LAUNCH, 5.0),
+    )

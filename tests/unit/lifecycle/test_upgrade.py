@@ -75,6 +75,26 @@ def test_new_code_is_tried_on_the_newest_savepoint_while_the_job_runs_on() -> No
     assert decision.actions == (StartWorker(name=TRIAL, task=task),)
 
 
+def test_without_a_savepoint_one_of_what_runs_is_taken_for_the_trial() -> None:
+    decision = decide(world(steady(OLD), wish=wish(B), newest=None, **HEALTHY))
+
+    (started,) = decision.actions
+    assert isinstance(started, StartWorker)
+    assert isinstance(started.task, Rehearse)
+    assert (started.task.run, started.task.captured_from) == (NEW, OLD)
+    assert "trial" in started.task.savepoint
+    assert decision.record.run == OLD
+
+
+def test_without_a_repository_code_is_not_tried() -> None:
+    wished = wish(B, repository=False, mode="LastCommit")
+
+    decision = decide(world(steady(OLD), wish=wished, newest=None, **HEALTHY))
+
+    assert decision.record.operation is not None
+    assert decision.record.operation.phase is Phase.STOP
+
+
 def test_incompatible_code_is_refused_and_the_job_runs_on() -> None:
     seen = world(
         upgrading(Phase.PREPARE),

@@ -50,6 +50,31 @@ def test_the_checkpoint_of_a_single_query_gets_the_folder_of_its_new_name(
     assert all(each.good for each in repository.verify([savepoint]))
 
 
+def test_the_name_of_the_only_query_chooses_none_of_several(place: Place) -> None:
+    place.query("clicks", 4)
+    place.query("visits", 6)
+    place.publish()
+
+    several = adopt(place, place.epoch_dir, "--as", "visits")
+    single = adopt(place, f"{place.epoch_dir}/visits", "--as", "URL visits")
+
+    assert (several.answer, several.retry_helps) == ("Failed", False)
+    assert "clicks, visits" in several.message
+    assert "spec.checkpoint.adoptAs" in several.message
+    assert single.batches == {folder_of_name("URL visits"): 5}
+
+
+def test_the_checkpoint_is_only_read(place: Place) -> None:
+    place.query()
+    place.publish()
+    source = place.store(place.epoch_dir)
+    before = [(entry.path, entry.size, entry.modified) for entry in source.list()]
+
+    assert adopt(place, place.epoch_dir).answer == "Captured"
+
+    assert [(entry.path, entry.size, entry.modified) for entry in source.list()] == before
+
+
 def test_some_of_the_queries_may_be_chosen(disk: Place) -> None:
     for name in ("a", "b", "c"):
         disk.query(name, 2)
@@ -117,7 +142,10 @@ def test_another_name_for_the_query_is_another_savepoint(disk: Place) -> None:
 
 @pytest.mark.parametrize(
     ("queries", "sentence"),
-    [((), "Say with one --query"), (("--query", "a", "--query", "b"), "Say with one --query")],
+    [
+        ((), "Say how the new job calls it"),
+        (("--query", "a", "--query", "b"), "Say how the new job calls it"),
+    ],
 )
 def test_a_single_query_needs_one_name(
     disk: Place, queries: tuple[str, ...], sentence: str

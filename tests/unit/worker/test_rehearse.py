@@ -16,7 +16,7 @@ from sparkpoint.runtime.model import (
 from sparkpoint.worker.exits import Exit, exit_of
 from sparkpoint.worker.tasks.rehearse import Trial, ended, judged
 from sparkpoint.worker.trial import submit_arguments
-from tests.unit.worker.asking import ask
+from tests.unit.worker.asking import ask, repository_of
 from tests.unit.worker.conftest import Place
 
 TRIAL = Trial(
@@ -139,3 +139,38 @@ def test_a_runtime_that_refuses_leaves_the_question_open(disk: Place, tmp_path: 
     assert (answer.answer, answer.kind) == ("Unknown", "Refused")
     assert "--job is 'shop/a_b'" in answer.message
     assert list(tmp_path.iterdir()) == []
+
+
+def test_where_there_is_no_savepoint_one_is_taken_and_goes_with_the_verdict(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.query("visits", 6)
+    place.publish()
+    seen: list[list[str]] = []
+
+    def perform(trial: Trial, _: object) -> RehearsalInfo:
+        seen.append([each.key for each in repository_of(place).list().savepoints])
+        assert trial.savepoint == "before"
+        return info("compatible", visits=GOOD)
+
+    monkeypatch.setattr("sparkpoint.worker.trial.perform", perform)
+    options = ("--epoch-dir", place.epoch_dir, "--epoch", "3", "--savepoint", "before")
+    where = ("--repository", place.repository, "--job", "shop/visits", *place.options)
+
+    answer = ask("rehearse", *options, *where, "--", "script.py")
+
+    assert answer.answer == "Compatible"
+    assert seen == [["shop/visits/before"]]
+    assert not repository_of(place).list().savepoints
+
+
+def test_where_nothing_was_committed_there_is_nothing_to_try_it_on(place: Place) -> None:
+    place.query("visits", 0)
+    place.publish()
+    options = ("--epoch-dir", place.epoch_dir, "--epoch", "3", "--savepoint", "before")
+    where = ("--repository", place.repository, "--job", "shop/visits", *place.options)
+
+    answer = ask("rehearse", *options, *where, "--", "script.py")
+
+    assert answer.answer == "Unknown", answer
+    assert "No batch was ever committed" in answer.message

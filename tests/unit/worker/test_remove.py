@@ -53,6 +53,48 @@ def test_all_epochs_are_removed_and_nothing_else(place: Place, store: Store) -> 
         assert name in answer.message
 
 
+LIVES = [
+    "shop/visits/epoch-1/q/metadata",
+    "shop/visits/epoch-1-3f9a2c7b/q/metadata",
+    "shop/visits/epoch-2-3f9a2c7b/q/metadata",
+    "shop/visits/epoch-2-3f9a2c7b.rehearsal/q/metadata",
+    "shop/visits/epoch-1-0badcafe/q/metadata",
+    "shop/visits/epoch-1-3f9a2c7b0/q/metadata",
+]
+
+
+def test_only_epochs_of_this_life_of_the_job_are_removed(place: Place) -> None:
+    store = place.store(f"{place.root}/checkpoints")
+    for path in LIVES:
+        store.put(path, [b"x"])
+
+    answer = remove(place, "--life", "3f9a2c7b")
+
+    assert answer.removed == (
+        "epoch-1-3f9a2c7b",
+        "epoch-2-3f9a2c7b",
+        "epoch-2-3f9a2c7b.rehearsal",
+    )
+    assert paths(store) == sorted([LIVES[0], *LIVES[4:]])
+    assert "epoch-1-0badcafe" in answer.message
+
+
+def test_a_removal_without_a_life_spares_those_that_have_one(place: Place) -> None:
+    store = place.store(f"{place.root}/checkpoints")
+    for path in LIVES:
+        store.put(path, [b"x"])
+
+    assert remove(place).removed == ("epoch-1",)
+    assert paths(store) == sorted(LIVES[1:])
+
+
+def test_a_life_that_cannot_be_one_is_refused(place: Place) -> None:
+    answer = remove(place, "--life", ".*")
+
+    assert answer.answer == "Refused"
+    assert "--life is '.*'" in answer.message + " ".join(answer.problems)
+
+
 def test_removing_again_is_fine(place: Place, store: Store) -> None:
     remove(place)
 

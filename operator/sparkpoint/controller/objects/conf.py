@@ -13,6 +13,7 @@ from sparkpoint.controller.objects.environment import region_of
 from sparkpoint.controller.objects.manifest import Owner, attempt_labels
 from sparkpoint.controller.objects.places import (
     BLOCK_MANAGER_PORT,
+    CLASS_PATH_JAR,
     DECOMMISSION_SCRIPT,
     DRIVER_PORT,
     EXECUTOR_CONTAINER,
@@ -53,6 +54,9 @@ _STREAMS: Final = {
     "spark.dynamicAllocation.shuffleTracking.enabled": "true",
     # The home of the image's user cannot be written to.
     "spark.jars.ivy": f"{WORK_DIRECTORY}/.ivy2",
+    # First on the class path, it lets the JVM start from the image's archive of Spark's classes. An
+    # image without it loses nothing.
+    "spark.driver.extraClassPath": CLASS_PATH_JAR,
     "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
 }
 

@@ -6,6 +6,7 @@ from typing import Any, Final, Literal
 
 from sparkpoint.api.errors import FieldError, InvalidResourceError
 from sparkpoint.api.job import JobSpec
+from sparkpoint.api.policies import Guarantee
 from sparkpoint.controller.objects.conf import driver_conf
 from sparkpoint.controller.objects.configuration import (
     as_json,
@@ -62,6 +63,10 @@ Expectation = Literal["empty", "restored", "any"]
 
 _AFTER_THE_BUDGET: Final = 30
 """Seconds for the script's own end, and for Spark to dismiss its executors."""
+_GUARANTEES: Final = {
+    Guarantee.EXACTLY_ONCE: "exactly-once",
+    Guarantee.AT_LEAST_ONCE: "at-least-once",
+}
 _SCRATCH: Final = (WORK_DIRECTORY, LOCAL_DIRECTORY)
 _TOKEN_VOLUME: Final = "sparkpoint-agent"  # noqa: S105 - a name
 
@@ -245,7 +250,7 @@ def _arguments(
     """The runtime's command line. Arguments of the script may refer to `$(VARIABLES)`, as anywhere
     in Kubernetes; ours may not."""
     options = {
-        "--epoch-dir": literal(epoch_directory(owner, spec, run.epoch)),
+        "--epoch-dir": literal(epoch_directory(owner, spec, run)),
         "--epoch": str(run.epoch),
         "--job": f"{owner.namespace}/{owner.name}",
         "--revision": run.revision.name,
@@ -255,8 +260,11 @@ def _arguments(
         "--token-file": TOKEN_FILE,
         "--stop-budget": f"{spec.checkpoint.timeout.seconds:g}",
         "--on-query-failure": spec.checkpoint.on_failure.value.lower(),
+        "--guarantee": _GUARANTEES[spec.checkpoint.guarantee],
         "--termination-log": TERMINATION_LOG,
     }
+    if spec.checkpoint.interval is not None:
+        options["--trigger-interval"] = f"{spec.checkpoint.interval.seconds:g}"
     if spec.storage.endpoint_url is not None:
         options["--endpoint-url"] = literal(spec.storage.endpoint_url)
     given = [part for option in options.items() for part in option]

@@ -5,10 +5,12 @@ from typing import Final
 
 from sparkpoint.api.job import JobSpec
 from sparkpoint.controller.objects.manifest import Owner
+from sparkpoint.lifecycle.record import Run
 
 __all__ = [
     "AGENT_PORT",
     "BLOCK_MANAGER_PORT",
+    "CLASS_PATH_JAR",
     "CONF_FILE",
     "DECOMMISSION_SCRIPT",
     "DRIVER_CONTAINER",
@@ -44,6 +46,7 @@ WORKER_CONTAINER: Final = "worker"
 SPARK_CONF_DIR: Final = "/opt/spark/conf"
 CONF_FILE: Final = f"{SPARK_CONF_DIR}/spark-defaults.conf"
 """Mounted as one file: what else an image keeps there, such as log4j2.properties, stays."""
+CLASS_PATH_JAR: Final = "/opt/python/pyspark/classpath.jar"
 TOKEN_FILE: Final = "/etc/sparkpoint/agent/token"  # noqa: S105 - a path
 EXECUTOR_FILES: Final = "/etc/sparkpoint/executor"
 EXECUTOR_TEMPLATE: Final = f"{EXECUTOR_FILES}/template.json"
@@ -67,9 +70,9 @@ def job_directory(owner: Owner, spec: JobSpec) -> str:
     return f"{_as_hadoop(spec.checkpoint.location)}/{owner.namespace}/{owner.name}"
 
 
-def epoch_directory(owner: Owner, spec: JobSpec, epoch: int) -> str:
-    """Where the checkpoints of an epoch are, one folder per query."""
-    return f"{job_directory(owner, spec)}/epoch-{epoch}"
+def epoch_directory(owner: Owner, spec: JobSpec, run: Run) -> str:
+    """Where the checkpoints of a run's epoch are, one folder per query."""
+    return f"{job_directory(owner, spec)}/{run.folder}"
 
 
 def script_path(spec: JobSpec) -> str:

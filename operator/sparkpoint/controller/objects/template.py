@@ -36,6 +36,8 @@ _NAMED: Final = {
 }
 """Lists that are merged item by item, and what tells the items apart."""
 _ENTRY: Final = ("command", "args", "workingDir")
+_AGAIN: Final = ("restartPolicy", "restartPolicyRules")
+"""Newer Kubernetes lets a single container be started again, whatever the pod says."""
 _SPARKS_LABEL: Final = "spark-app-selector"
 _FOR_WORKERS: Final = ("env", "envFrom", "securityContext", "volumeDevices", "volumeMounts")
 
@@ -161,3 +163,8 @@ def _entry_errors(spec: Mapping[str, Any], path: str, name: str) -> Iterator[Fie
             at = f"{path}.containers[{index}].{field}"
             remedy = "remove it: this is Spark's container, which the image's entrypoint starts"
             yield FieldError(at, "is set by the operator", remedy)
+    for field in _AGAIN:
+        if containers[index].get(field):
+            at = f"{path}.containers[{index}].{field}"
+            remedy = "remove it: the operator starts another pod, once nobody else can write"
+            yield FieldError(at, "Spark's container is never started again", remedy)

@@ -1,13 +1,12 @@
 """Worker pods: one task each, with the job's image, account and storage, and its place to run."""
 
 from collections.abc import Sequence
-from itertools import takewhile
 from typing import Any, Final
 
 from sparkpoint.api.job import JobSpec
 from sparkpoint.controller.objects.conf import local_conf
 from sparkpoint.controller.objects.configuration import conf_mounts, conf_volume, config_map
-from sparkpoint.controller.objects.environment import environment, literal, local_directories, plain
+from sparkpoint.controller.objects.environment import environment, local_directories, plain
 from sparkpoint.controller.objects.manifest import Manifest, Owner, worker_labels
 from sparkpoint.controller.objects.merge import filled, merge
 from sparkpoint.controller.objects.places import (
@@ -44,7 +43,11 @@ _SMALL: Final = {
 def worker_pod(
     owner: Owner, spec: JobSpec, *, name: str, arguments: Sequence[str], run: Run | None = None
 ) -> Manifest:
-    """A pod for a task that needs no Spark: it depends on nothing but the job's storage."""
+    """A pod for a task that needs no Spark: it depends on nothing but the job's storage.
+
+    `arguments` are taken as they are: Kubernetes replaces `$(NAME)` in them, unless whoever made
+    them saw to it (`workertasks.py` does).
+    """
     return _pod(owner, spec, {}, name=name, arguments=arguments, run=run)
 
 
@@ -104,17 +107,11 @@ def _pod(
     )
 
 
-def _as_meant(arguments: Sequence[str]) -> list[str]:
-    """Options are taken by their letters; behind `--` is the script's part, as in the driver."""
-    own = list(takewhile(lambda argument: argument != "--", arguments))
-    return [*map(literal, own), *arguments[len(own) :]]
-
-
 def _own(spec: JobSpec, arguments: Sequence[str]) -> dict[str, Any]:
     container = {
         "name": WORKER_CONTAINER,
         **image_fields(spec),
-        "args": ["python3", "-m", "sparkpoint.worker", *_as_meant(arguments)],
+        "args": ["python3", "-m", "sparkpoint.worker", *arguments],
         "workingDir": WORK_DIRECTORY,
         **environment(spec, spec.driver),
         "resources": _SMALL,

@@ -113,7 +113,14 @@ def _with_nothing(world: World, run: Run) -> Record:
     if operation.fenced:
         return record.with_operation(target=replace(target, origin=run.source, source=run.source))
     origin = Origin(begin=Begin.CONTINUE)
-    moved = replace(target, epoch=run.epoch, origin=origin, source=run.source, opened=run.opened)
+    moved = replace(
+        target,
+        epoch=run.epoch,
+        origin=origin,
+        source=run.source,
+        opened=run.opened,
+        directory=run.directory,
+    )
     return record.with_operation(target=moved)
 
 

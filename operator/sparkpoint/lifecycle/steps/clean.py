@@ -6,24 +6,29 @@ from datetime import timedelta
 from sparkpoint.lifecycle.actions import DeletePod, Event, Release, RemoveData, StartWorker
 from sparkpoint.lifecycle.naming import worker_name
 from sparkpoint.lifecycle.record import Result
-from sparkpoint.lifecycle.step import Step, finish, wait
-from sparkpoint.lifecycle.world import WorkerState, World
+from sparkpoint.lifecycle.step import SOON, Step, finish, wait
+from sparkpoint.lifecycle.world import WorkerFact, WorkerState, World
 
 __all__ = ["clean", "hurried", "overdue", "released"]
 
 _TRIES = 3
+_ENDING = timedelta(minutes=2)
+"""For workers to end: longer than they are given to, so that one which outlives it is lost."""
 
 
 def clean(world: World) -> Step:
     """Over when nothing of it is left that should not be."""
     operation, run = world.operation, world.record.run
-    if run is None or world.wish.policy.retain_checkpoint:
+    if run is None:
         return _gone(world, "")
+    if world.wish.policy.retain_checkpoint:
+        return _gone(world, "", f"Its checkpoints stay; {run.folder} is the newest of them.")
     name = worker_name(world.job, operation)
     worker = world.worker(name)
     if worker is None:
         able = world.record.able()
-        task = RemoveData(run=run, revision=able[operation.tries % len(able)])
+        revision = able[operation.tries % len(able)]
+        task = RemoveData(run=run, life=world.record.life, revision=revision)
         return wait(world, StartWorker(name=name, task=task), message="Removing the checkpoints.")
     match worker.state:
         case WorkerState.RUNNING:
@@ -41,16 +46,31 @@ def _again(world: World, message: str) -> Step:
     return Step(record=world.record.with_operation(tries=tries, message=message), again=True)
 
 
-def _gone(world: World, warning: str) -> Step:
+def _gone(world: World, warning: str, note: str = "") -> Step:
     record = replace(world.record, removed=True)
     result = Result.FAILED if warning else Result.SUCCEEDED
-    return finish(replace(world, record=record), result, warning)
+    return finish(replace(world, record=record), result, warning or note)
 
 
 def released(world: World) -> Step:
-    """Let go of it; pods that are left are deleted with it."""
+    """Let go of it; pods that are left are deleted with it.
+
+    Workers are seen to end before: what one of them does must not reach into the life of the next
+    job of this name.
+    """
     rest = tuple(DeletePod(name=pod.name, uid=pod.uid) for pod in world.pods if not pod.deleting)
+    working = tuple(each for each in world.workers if _may_work(each))
+    ended = world.record.last
+    if working and ended is not None and world.now - ended.finished <= _ENDING:
+        last = tuple(
+            DeletePod(name=each.name, uid=each.uid) for each in working if not each.deleting
+        )
+        return Step(record=world.record, actions=(*rest, *last), wake=SOON)
     return Step(record=world.record, actions=(*rest, Release()))
+
+
+def _may_work(worker: WorkerFact) -> bool:
+    return worker.state is WorkerState.RUNNING and not worker.lost
 
 
 def hurried(world: World, step: Step) -> Step:

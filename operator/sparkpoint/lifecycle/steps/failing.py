@@ -49,6 +49,7 @@ def _once_more(world: World, message: str) -> Step:
     changed = record.with_operation(
         phase=AGAIN[operation.phase],
         phase_started=world.now,
+        spent=operation.spent_until(world.now),
         target=continued(run, run.revision),
         savepoint=None,
         captured=False,

@@ -1,42 +1,49 @@
-"""Prepare: the new revision is tried on a copy, while the job runs on."""
+"""Prepare: code is tried on a copy of the state that it is to go on from, before that begins."""
 
 from dataclasses import replace
 
 from sparkpoint.lifecycle.actions import Event, Rehearse, StartWorker
-from sparkpoint.lifecycle.naming import worker_name
+from sparkpoint.lifecycle.naming import savepoint_name, worker_name
 from sparkpoint.lifecycle.phases import Kind
-from sparkpoint.lifecycle.record import Result
+from sparkpoint.lifecycle.record import Result, Run
 from sparkpoint.lifecycle.step import Step, advance, finish, held_back, hold, wait
 from sparkpoint.lifecycle.world import WorkerFact, WorkerState, World
 
 __all__ = ["prepare", "refuse"]
 
-_TRYING = "Trying the new code on a copy of the state."
+_TRYING = "Trying the code on a copy of the state."
 
 
 def prepare(world: World) -> Step:
     """Over when the verdict lets the operation go on."""
     operation, policy = world.operation, world.wish.policy
-    target, tried = operation.target, _tried(world)
-    # Without a savepoint there is nothing to try it on; rollback is what is left then.
-    if target is None or policy.compatibility == "Skip" or tried is None:
+    trial = _trial(world, operation.target) if operation.target is not None else None
+    # Without state there is nothing to try it on; rollback is what is left then.
+    if trial is None or policy.compatibility == "Skip":
         return advance(world)
     name = worker_name(world.job, operation)
     worker = world.worker(name)
     if worker is None:
-        task = Rehearse(run=target, savepoint=tried)
-        return wait(world, StartWorker(name=name, task=task), message=_TRYING)
+        return wait(world, StartWorker(name=name, task=trial), message=_TRYING)
     if worker.state is WorkerState.RUNNING:
         return _still_trying(world, worker)
     return _judged(world, worker)
 
 
-def _tried(world: World) -> str | None:
-    target = world.operation.target
-    if world.operation.kind is Kind.RESTORE and target is not None:
-        return target.origin.savepoint
+def _trial(world: World, target: Run) -> Rehearse | None:
+    if world.operation.kind in (Kind.START, Kind.RESTORE):
+        savepoint = target.origin.savepoint
+        return Rehearse(run=target, savepoint=savepoint) if savepoint is not None else None
     # Code that is to begin without state need not be able to read any.
-    return world.newest if world.wish.policy.mode != "Stateless" else None
+    if world.wish.policy.mode == "Stateless":
+        return None
+    if world.newest is not None:
+        return Rehearse(run=target, savepoint=world.newest)
+    run = world.record.run
+    if run is None or not run.opened or not world.wish.policy.repository:
+        return None
+    name = savepoint_name(world.job, f"{world.operation.id}-trial", world.record.life)
+    return Rehearse(run=target, savepoint=name, captured_from=run)
 
 
 def _still_trying(world: World, worker: WorkerFact) -> Step:

@@ -4,14 +4,14 @@ from dataclasses import replace
 from datetime import timedelta
 
 from sparkpoint.lifecycle.actions import DeletePod, Event, RequestStop
-from sparkpoint.lifecycle.naming import savepoint_name
-from sparkpoint.lifecycle.phases import Kind
+from sparkpoint.lifecycle.naming import directory_name, savepoint_name
+from sparkpoint.lifecycle.phases import Kind, Phase
 from sparkpoint.lifecycle.record import Begin, Operation, Origin, Record, Run
 from sparkpoint.lifecycle.step import SOON, Step, advance, last_commit, wait
 from sparkpoint.lifecycle.steps.prepare import refuse
 from sparkpoint.lifecycle.world import PodFact, StopFact, World
 
-__all__ = ["stop"]
+__all__ = ["stop", "stranded"]
 
 _GONE = timedelta(seconds=10)
 """A pod's end is an event; this is for one that was missed."""
@@ -145,11 +145,8 @@ def _stopped(world: World, run: Run) -> Step:
 
 def _leave_behind(world: World, run: Run, writers: tuple[PodFact, ...]) -> Step:
     """A zombie keeps its directory: the next run gets another one, from the last commit."""
-    target = world.operation.target
-    goes_on = target is not None and target.epoch == run.epoch
-    if goes_on and run.opened and not world.wish.policy.repository:
-        message = "Waiting for a lost node: without spec.savepoints.repository the last commit "
-        return wait(world, wake=_GONE, message=message + "cannot be taken to another directory.")
+    if _needs_its_directory(world, run):
+        return wait(world, wake=_GONE, message=stranded(world))
     told = Event(
         reason="LeftBehind",
         message=f"Pods on lost nodes may live on and keep epoch {run.epoch}: "
@@ -160,13 +157,46 @@ def _leave_behind(world: World, run: Run, writers: tuple[PodFact, ...]) -> Step:
     return replace(step, events=(told, *step.events))
 
 
+def _needs_its_directory(world: World, run: Run) -> bool:
+    """What is in it cannot be taken elsewhere, and the next run goes on from it."""
+    target = world.operation.target
+    goes_on = target is not None and target.epoch == run.epoch
+    return goes_on and run.opened and not world.wish.policy.repository
+
+
+def stranded(world: World) -> str:
+    """Why a stop waits for a lost node, and what a person can do; empty: it does not."""
+    operation, run = world.record.operation, world.record.run
+    if operation is None or operation.phase is not Phase.STOP or run is None:
+        return ""
+    writers = world.writers(run.epoch)
+    if not writers or not _needs_its_directory(world, run):
+        return ""
+    if not all(_is_out_of_reach(world, run, pod) for pod in writers):
+        return ""
+    names = ", ".join(pod.name for pod in writers[:3])
+    return (
+        f"Pods on lost nodes may still write into epoch {run.epoch}: {names}. Without "
+        "spec.savepoints.repository the last commit cannot be taken to another directory: set it, "
+        "or delete the pods by force if you know that their nodes are dead."
+    )
+
+
 def _fenced(world: World, run: Run) -> Record:
     operation = world.operation
     target = operation.target
     if target is None or target.epoch != run.epoch:
         return world.record.with_operation(fenced=True)
     # Its own name: an earlier launch of this operation may have captured under the usual one.
-    name = savepoint_name(world.job, f"{operation.id}-{operation.launches}")
+    life = world.own_life
+    name = savepoint_name(world.job, f"{operation.id}-{operation.launches}", life)
     origin = Origin(begin=Begin.SAVEPOINT, savepoint=name)
-    moved = replace(target, epoch=run.epoch + 1, origin=origin, source=origin, opened=False)
+    moved = replace(
+        target,
+        epoch=run.epoch + 1,
+        origin=origin,
+        source=origin,
+        opened=False,
+        directory=directory_name(run.epoch + 1, life),
+    )
     return world.record.with_operation(fenced=True, savepoint=name, captured=False, target=moved)

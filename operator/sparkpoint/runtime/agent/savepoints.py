@@ -135,7 +135,10 @@ class Savepoints:
             ) as process:
                 await process.prepared(order)
                 await reach()
-                summary = await process.result(await in_thread(self._job.checkpoints))
+                checkpoints = await in_thread(self._job.checkpoints)
+                told = (await in_thread(self._job.progress)).queries
+                sinks = {query.name: query.sink for query in told if query.sink is not None}
+                summary = await process.result(checkpoints, sinks)
         except CaptureFailedError as error:
             self._fail(name, error.info)
         # The outermost loop of a savepoint: whatever the job raised, the one who asked shall know.

@@ -2,7 +2,7 @@
 from.
 
 The checkpoint is an epoch directory with a folder per query, or that of a single query; then the
-name of the query must be said, as the new job will look for it there.
+name of the query must be said, as the new job will look for it there. It is only read.
 """
 
 from collections.abc import Callable
@@ -26,9 +26,9 @@ from sparkpoint.worker.telling import Telling
 __all__ = ["USAGE", "Adoption", "read", "take"]
 
 USAGE = (
-    "--checkpoint URI --job NAMESPACE/NAME --repository URI --name NAME [--query NAME]… "
-    "[--parent continued|latest|none|NAME|ID] [--revision R] [--trigger T] [--tag T]… "
-    "[--spark-version V] [--endpoint-url URL] [--source-endpoint-url URL]"
+    "--checkpoint URI --job NAMESPACE/NAME --repository URI --name NAME "
+    "[--query NAME… | --as NAME] [--parent continued|latest|none|NAME|ID] [--revision R] "
+    "[--trigger T] [--tag T]… [--spark-version V] [--endpoint-url URL] [--source-endpoint-url URL]"
 )
 _TRIGGER = "adopt"
 
@@ -46,6 +46,8 @@ class Adoption:
     name: str
     queries: tuple[str, ...]
     """Their folders, made of their names; all that are found if empty."""
+    single: bool
+    """The name is that of the only query, and chooses none of several."""
     parent: str
     revision: str | None
     trigger: str
@@ -58,6 +60,9 @@ def read(given: Given) -> Callable[[Telling], Answer]:
     """What the command line asks for."""
     namespace, job = given.job()
     endpoint = given.endpoint()
+    queries, name = given.many("--query"), given.optional("--as")
+    if queries and name:
+        given.refuse("--as and --query exclude each other: --as names the only query")
     adoption = Adoption(
         checkpoint=given.place("--checkpoint"),
         checkpoint_endpoint=given.optional("--source-endpoint-url") or endpoint,
@@ -66,7 +71,8 @@ def read(given: Given) -> Callable[[Telling], Answer]:
         namespace=namespace,
         job=job,
         name=given.name("--name"),
-        queries=tuple(folder_of_name(name) for name in given.many("--query")),
+        queries=tuple(map(folder_of_name, (name,) if name else queries)),
+        single=name is not None,
         parent=given.optional("--parent") or NONE,
         revision=given.optional("--revision"),
         trigger=given.optional("--trigger") or _TRIGGER,
@@ -114,10 +120,16 @@ def _chosen(adoption: Adoption, source: Store, survey: Survey) -> tuple[str, ...
     if survey.is_single:
         if len(adoption.queries) != 1:
             raise NoQueryError(
-                f"{source.uri} is the checkpoint of a single query. Say with one --query how the "
-                "new job calls it, or give the directory above it."
+                f"{source.uri} is the checkpoint of a single query. Say how the new job calls it "
+                "(--as; spec.checkpoint.adoptAs of a job), or give the directory above it."
             )
         return ("",)
+    if adoption.single:
+        raise NoQueryError(
+            f"{source.uri} holds a folder per query ({', '.join(survey.queries)}), and each keeps "
+            "its name. Leave out the new one (--as; spec.checkpoint.adoptAs of a job), or give the "
+            "folder of one query."
+        )
     unknown = sorted(set(adoption.queries) - set(survey.queries))
     if unknown:
         names = ", ".join(survey.queries)

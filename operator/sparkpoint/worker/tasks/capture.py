@@ -24,7 +24,7 @@ from sparkpoint.worker.summary import detail
 from sparkpoint.worker.survey import Survey, look_at
 from sparkpoint.worker.telling import Telling
 
-__all__ = ["USAGE", "read", "take"]
+__all__ = ["USAGE", "order_of", "read", "take"]
 
 USAGE = (
     "--epoch-dir URI --job NAMESPACE/NAME --epoch N --repository URI --name NAME "
@@ -35,12 +35,17 @@ USAGE = (
 
 def read(given: Given) -> Callable[[Telling], Answer]:
     """What the command line asks for."""
+    return partial(take, order_of(given, given.name("--name")))
+
+
+def order_of(given: Given, name: str) -> Order:
+    """A savepoint of this name of the directory that the command line names."""
     namespace, job = given.job()
     endpoint = given.endpoint()
-    order = Order(
+    return Order(
         namespace=namespace,
         job=job,
-        name=given.name("--name"),
+        name=name,
         epoch=str(given.number("--epoch")),
         source=given.place("--epoch-dir"),
         source_endpoint=given.optional("--source-endpoint-url") or endpoint,
@@ -53,7 +58,6 @@ def read(given: Given) -> Callable[[Telling], Answer]:
         spark_version=given.optional("--spark-version") or _installed_spark(),
         stops=False,
     )
-    return partial(take, order)
 
 
 def _installed_spark() -> str | None:

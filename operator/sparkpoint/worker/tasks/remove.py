@@ -1,7 +1,8 @@
 """`remove`: the epoch directories of a job, and never anything else.
 
-Below the checkpoint location, a job's data is `<namespace>/<job>/epoch-<n>`. What has another name
-stays, and so does whatever a symbolic link leads to.
+Below the checkpoint location, a job's data is `<namespace>/<job>/epoch-<n>-<life>`. What has
+another name stays, and so does whatever a symbolic link leads to. The life tells one job from the
+next of its name: whatever is removed late, it is never the data of another one.
 """
 
 import re
@@ -19,10 +20,12 @@ from sparkpoint.worker.telling import Telling
 
 __all__ = ["USAGE", "Plan", "Removal", "plan", "read", "remove"]
 
-USAGE = "--root URI --job NAMESPACE/NAME [--keep-epoch N]… [--endpoint-url URL]"
+USAGE = "--root URI --job NAMESPACE/NAME [--life LIFE] [--keep-epoch N]… [--endpoint-url URL]"
 
-_EPOCH = re.compile(r"epoch-(0|[1-9][0-9]{0,17})(\.rehearsal)?")
+_NUMBER = r"epoch-(0|[1-9][0-9]{0,17})"
+_REHEARSAL = r"(\.rehearsal)?"
 """A driver that was killed leaves the copy of a rehearsal beside its epoch directory."""
+_LIFE = re.compile(r"[0-9a-z]{1,32}")
 _SHOWN = 20
 
 
@@ -34,6 +37,8 @@ class Removal:
     endpoint_url: str | None
     namespace: str
     job: str
+    life: str
+    """Empty: of jobs from before directories had one in their names."""
     keep: frozenset[int]
 
 
@@ -55,9 +60,17 @@ def read(given: Given) -> Callable[[Telling], Answer]:
         endpoint_url=given.endpoint(),
         namespace=namespace,
         job=job,
+        life=_life(given),
         keep=frozenset(given.numbers("--keep-epoch")),
     )
     return partial(remove, removal)
+
+
+def _life(given: Given) -> str:
+    text = given.optional("--life") or ""
+    if text and not _LIFE.fullmatch(text):
+        given.refuse(f"--life is {text[:80]!r}: give up to 32 lower-case letters and digits")
+    return text
 
 
 def remove(removal: Removal, telling: Telling) -> Answer:
@@ -67,7 +80,7 @@ def remove(removal: Removal, telling: Telling) -> Answer:
     folder = f"{removal.namespace}/{removal.job}"
     folders, files = store.children(folder)
     names = [*folders, *(entry.path.rsplit("/", 1)[-1] for entry in files)]
-    found = plan(names, folders=frozenset(folders), keep=removal.keep)
+    found = plan(names, folders=frozenset(folders), keep=removal.keep, life=removal.life)
     for name in found.remove:
         telling.start(f"{store.uri}/{folder}/{name}", Amount())
         store.remove_folder(
@@ -78,12 +91,15 @@ def remove(removal: Removal, telling: Telling) -> Answer:
     )
 
 
-def plan(names: list[str], *, folders: frozenset[str], keep: frozenset[int]) -> Plan:
+def plan(
+    names: list[str], *, folders: frozenset[str], keep: frozenset[int], life: str = ""
+) -> Plan:
     """Sort what was found into what goes, what stays, and what is not ours."""
+    epoch = re.compile(_NUMBER + (f"-{life}" if life else "") + _REHEARSAL)
     epochs = {
         name: int(match[1])
         for name in names
-        if name in folders and (match := _EPOCH.fullmatch(name))
+        if name in folders and (match := epoch.fullmatch(name))
     }
     ordered = sorted(epochs, key=lambda name: epochs[name])
     return Plan(
@@ -107,7 +123,7 @@ def _message(where: str, found: Plan) -> str:
     if found.keep:
         parts.append(f"Kept: {_listed(found.keep)}.")
     if found.strange:
-        parts.append(f"Left alone, as no epoch has such a name: {_listed(found.strange)}.")
+        parts.append(f"Left alone, as these are no epochs of it: {_listed(found.strange)}.")
     return " ".join(parts)
 
 

@@ -51,6 +51,7 @@ def test_the_runtime_understands_its_command_line() -> None:
     assert (options.job, options.revision) == ("shop/visits", "a1b2c3d4e5")
     assert (options.gated, options.gate_deadline) == (True, None)
     assert (options.stop_budget, options.on_query_failure) == (90.0, "fail")
+    assert (options.trigger_interval, options.guarantee) == (None, "exactly-once")
     assert (options.script, options.arguments) == ("/opt/job/visits.py", ("--input", "/data"))
     assert options.agent is not None
     assert (options.agent.host, options.agent.port) == ("$(POD_IP)", objects.AGENT_PORT)
@@ -68,6 +69,17 @@ _COMMANDS: dict[str, tuple[dict[str, Any], str, str]] = {
         {"checkpoint": {"location": "/ck", "timeout": "1s500ms"}},
         "--stop-budget",
         "1.5",
+    ),
+    "the trigger interval": (
+        {"checkpoint": {"location": "/ck", "interval": "1m500ms"}},
+        "--trigger-interval",
+        "60.5",
+    ),
+    "output is exactly once unless less is promised": ({}, "--guarantee", "exactly-once"),
+    "less is promised": (
+        {"checkpoint": {"location": "/ck", "guarantee": "AtLeastOnce"}},
+        "--guarantee",
+        "at-least-once",
     ),
     "Kubernetes replaces nothing in a location": (
         {"checkpoint": {"location": "/data/$(HOME)"}},

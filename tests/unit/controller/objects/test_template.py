@@ -45,6 +45,10 @@ _MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         },
         "podTemplate.spec.containers[1].args",
     ),
+    "a container that starts again": (
+        {"spec": {"containers": [{"restartPolicy": "Always"}]}},
+        "podTemplate.spec.containers[0].restartPolicy",
+    ),
     "another command of it": (
         {"spec": {"containers": [{"command": ["sh"]}]}},
         "podTemplate.spec.containers[0].command",

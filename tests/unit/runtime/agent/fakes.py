@@ -12,6 +12,7 @@ from sparkpoint.runtime.model import (
     Progress,
     QueryEnd,
     QueryProgress,
+    QuerySink,
     StopReport,
 )
 from sparkpoint.runtime.orders import CaptureSettings
@@ -38,6 +39,7 @@ class FakeJob:
         self.may_stop.set()
         self.stop_error: Exception | None = None
         self.finish_error: Exception | None = None
+        self.sinks: dict[str, QuerySink] = {}
         self.before_stop: Callable[[], None] = lambda: None
 
     def progress(self) -> Progress:
@@ -52,6 +54,7 @@ class FakeJob:
                 watermark="2026-01-02T03:04:05.678Z",
                 last_commit=datetime(2026, 1, 2, 3, 4, 6, tzinfo=UTC),
                 checkpoint=f"{self.root}/{name}",
+                sink=self.sinks.get(name),
             )
             for name in self.queries
         ]

@@ -11,10 +11,11 @@ from sparkpoint.checkpoint.errors import CheckpointError
 from sparkpoint.runtime.capturing import Capture, Reporter
 from sparkpoint.runtime.client import SyncAgentClient
 from sparkpoint.runtime.explaining import explain
-from sparkpoint.runtime.model import OperationState, SavepointRequest, StopRequest
+from sparkpoint.runtime.model import OperationState, QuerySink, SavepointRequest, StopRequest
 from sparkpoint.runtime.orders import CaptureSettings, Line, folder_of
 from sparkpoint.savepoint import CaptureRequest, Repository, Savepoint
 from sparkpoint.savepoint.errors import NameTakenError, SavepointError
+from sparkpoint.savepoint.manifest import SinkInfo
 from sparkpoint.savepoint.progress import Amount
 from sparkpoint.storage import DirectoryStore, open_store
 from tests.support.s3 import S3Server, s3_server
@@ -81,6 +82,37 @@ def test_a_live_savepoint_holds_the_started_queries_and_restores(
     assert second.result is not None
     assert second.result.parent == "shop/visits/first"
     assert second.result.new_bytes < second.result.bytes / 2
+
+
+def test_a_savepoint_knows_the_sinks_of_its_queries(
+    client: SyncAgentClient,
+    job: FakeJob,
+    query: SyntheticQuery,
+    root: Path,
+    repository: Repository,
+    request_: SavepointRequest,
+) -> None:
+    job.queries = ["a", "b", "c", "q"]
+    for name in job.queries[:-1]:
+        SyntheticQuery(root / name).run(1)
+    job.sinks = {
+        "a": QuerySink(kind="file", uri="file:/data/a b"),
+        "b": QuerySink(kind="file", uri="hdfs://cluster/data"),
+        "c": QuerySink(kind="foreachBatch"),
+        "gone": QuerySink(kind="kafka"),
+    }
+
+    found = client.savepoint("first", request_, wait=60)
+
+    assert found.state is OperationState.DONE, found.error
+    queries = repository.find("shop/visits/first").manifest.queries
+    assert {query.prefix: query.sink for query in queries} == {
+        # Spelled as every place of a manifest; what no store of ours can be is kept as it is.
+        "a": SinkInfo(kind="file", uri=DirectoryStore("/data/a b").uri),
+        "b": SinkInfo(kind="file", uri="hdfs://cluster/data"),
+        "c": SinkInfo(kind="foreachBatch"),
+        "q": None,
+    }
 
 
 def make(repository: Repository, root: Path, epoch: str = "3") -> Savepoint:

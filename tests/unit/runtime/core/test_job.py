@@ -9,14 +9,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sparkpoint.runtime.ending import Cause
-from sparkpoint.runtime.errors import IdentityError, ScriptOver
+from sparkpoint.runtime.errors import IdentityError, PromiseError, ScriptOver
 from sparkpoint.runtime.identity import Identity, Place
 from sparkpoint.runtime.job import RunningJob
-from sparkpoint.runtime.model import EndReason, ErrorInfo
+from sparkpoint.runtime.model import EndReason, ErrorInfo, QuerySink
 from sparkpoint.runtime.options import Options
 from sparkpoint.runtime.queries import StartedQuery
 from sparkpoint.runtime.script import ScriptEnd
-from sparkpoint.runtime.writing import Asked
+from sparkpoint.runtime.writing import Asked, Traits
 from sparkpoint.storage import open_store
 from tests.unit.runtime.core.fakes import FakeExecution
 
@@ -38,18 +38,32 @@ class World:
         """As the script does."""
         return self.run(name, FakeExecution(name or "query", **traits))
 
-    def run(self, name: str | None, execution: FakeExecution) -> FakeExecution:
+    def run(
+        self,
+        name: str | None,
+        execution: FakeExecution,
+        *,
+        sink: QuerySink | None = None,
+        traits: Traits | None = None,
+    ) -> FakeExecution:
         session = SimpleNamespace(
             _jsparkSession=SimpleNamespace(sessionUUID=lambda: "u"),
             streams=SimpleNamespace(addListener=lambda _: None),
         )
-        asked = Asked(name, None, Place("s", 1), cast(SparkSession, session))
+        asked = Asked(
+            name,
+            None,
+            Place("s", 1),
+            cast(SparkSession, session),
+            traits=traits or Traits(),
+        )
         with self.job.starting(asked) as begun:
             query = StartedQuery(
                 Identity(begun.name, begun.name),
                 begun.checkpoint,
                 execution,
                 on_end=self.job.query_ended,
+                sink=sink,
             )
             self.job.register(query)
         return execution
@@ -218,3 +232,29 @@ def test_the_gate_is_shown_and_its_deadline_ends_the_script(tmp_path: Path) -> N
 
     assert world.job.await_release().reason is EndReason.GATE_NOT_OPENED
     assert world.job.termination().exit_code == 82
+
+
+def test_a_query_that_cannot_keep_the_promise_is_refused_before_the_gate(tmp_path: Path) -> None:
+    world = World(tmp_path, guarantee="exactly-once", gated=True)
+    kafka = Traits(sink="kafka", sources=("socket",))
+
+    with pytest.raises(PromiseError, match="Query 'orders', started at s:1") as refused:
+        world.run("orders", FakeExecution(), traits=kafka)
+
+    assert "the sink kafka" in str(refused.value)
+    assert "the source socket" in str(refused.value)
+    assert "checkpoint.guarantee: AtLeastOnce" in str(refused.value)
+
+
+def test_a_job_that_promises_less_lets_it_run(world: World) -> None:
+    world.run("orders", FakeExecution(), traits=Traits(sink="kafka"))
+
+    assert world.job.progress().phase == "running"
+
+
+def test_the_sink_is_shown(world: World) -> None:
+    sink = QuerySink(kind="file", uri="file:/data/out")
+
+    world.run("visits", FakeExecution(), sink=sink)
+
+    assert [query.sink for query in world.job.progress().queries] == [sink]

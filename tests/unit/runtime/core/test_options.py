@@ -5,7 +5,13 @@ from pathlib import Path
 import pytest
 
 from sparkpoint.runtime.errors import RefusedError
-from sparkpoint.runtime.options import AgentOptions, Options, RehearsalOptions, parse_options
+from sparkpoint.runtime.options import (
+    AgentOptions,
+    Options,
+    RehearsalOptions,
+    parse_options,
+    termination_log_of,
+)
 
 LEAST = ["--epoch-dir", "/e", "--epoch", "3", "--job", "shop/visits"]
 
@@ -29,6 +35,7 @@ def test_everything() -> None:
     given += ["--agent-url-file", "/url", "--endpoint-url", "http://s3:9000", "--revision", "r7"]
     given += ["--rehearse", "nightly", "--repository", "s3://lake/savepoints"]
     given += ["--rehearsal-deadline", "90", "--rehearse-functions"]
+    given += ["--trigger-interval", "0.5", "--guarantee", "exactly-once"]
 
     options = parse_options([*LEAST, *given, "--", "job.py", "--gated", "-x", "--", "y"])
 
@@ -42,6 +49,8 @@ def test_everything() -> None:
         gate_deadline=600,
         stop_budget=5.5,
         on_query_failure="ignore",
+        trigger_interval=0.5,
+        guarantee="exactly-once",
         expect="empty",
         termination_log=Path("/t"),
         agent=AgentOptions("10.0.0.1", 7077, Path("/token"), Path("/url")),
@@ -57,7 +66,7 @@ def test_all_mistakes_are_told_at_once() -> None:
     given = ["--epoch", "-1x", "--job", "Shop", "--gate-deadline", "soon", "--stop-budget", "nan"]
     given += ["--on-query-failure", "cry", "--expect", "much", "--agent-port", "70000", "--colour"]
     given += ["--endpoint-url", "s3.local", "--revision", "", "--rehearse", "a"]
-    given += ["--rehearsal-deadline", "later"]
+    given += ["--rehearsal-deadline", "later", "--trigger-interval", "10s", "--guarantee", "most"]
 
     message = refused(*given)
 
@@ -75,6 +84,8 @@ def test_all_mistakes_are_told_at_once() -> None:
         "--revision is ''",
         "--repository is missing",
         "--rehearsal-deadline is 'later'",
+        "--trigger-interval is '10s': give a number of seconds",
+        "--guarantee is 'most': give exactly-once or at-least-once",
         "'--colour' is not an option",
         "there is no script",
         "Usage: python -m sparkpoint.runtime",
@@ -103,3 +114,20 @@ def test_all_mistakes_are_told_at_once() -> None:
 )
 def test_mistakes(arguments: list[str], part: str) -> None:
     assert part in refused(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "log"),
+    [
+        (["--colour", "--termination-log", "/t"], Path("/t")),
+        (["--termination-log=/t", "--colour", "--", "job.py"], Path("/t")),
+        (["--termination-log=/t"], Path("/t")),
+        (["--termination-log", "--", "job.py"], None),
+        (["--colour", "--", "job.py", "--termination-log=/t"], None),
+        ([], None),
+    ],
+)
+def test_the_termination_log_is_found_on_a_bad_command_line(
+    arguments: list[str], log: Path | None
+) -> None:
+    assert termination_log_of(arguments) == log

@@ -36,6 +36,13 @@ def test_a_command_line_that_makes_no_sense() -> None:
     assert "--expect is 'much'" in refused("--expect", "much")
 
 
+def test_the_last_word_is_written_wherever_the_command_line_says_so() -> None:
+    assert launch.main(["--termination-log=there", "--colour", "--", "script.py"]) == 83
+
+    told = Termination.model_validate_json(Path("there").read_text())
+    assert "'--colour' is not an option" in told.message
+
+
 def test_an_epoch_directory_that_should_be_empty(folder: Path) -> None:
     (folder / "epoch" / "visits").mkdir(parents=True)
     (folder / "epoch" / "visits" / "metadata").write_text("{}")

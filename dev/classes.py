@@ -1,0 +1,39 @@
+"""Spark's classes in an archive that JVMs start from, beside the Spark of this environment."""
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyspark
+
+from dev.cache import digest_of, exclusive
+from dev.console import run_program, step
+
+__all__ = ["archived_classes"]
+
+_SCRIPT = Path(__file__).parent.parent / "images" / "archive_classes.py"
+# A test's JVM lives for minutes: compiling its code well costs more than it gives.
+_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+def archived_classes() -> tuple[str, Mapping[str, str]]:
+    """JVM options and Spark properties of short runs; the archive is made on the first call."""
+    home = Path(pyspark.__file__).parent
+    with exclusive(f"classes-{digest_of([str(home)])}"):
+        made = home / "classes.key"
+        key = digest_of([_SCRIPT, pyspark.__version__, _java_version()])
+        if not made.exists() or made.read_text() != key:
+            with step("Archiving Spark's classes for quick starts", usually="30 s, once"):
+                run_program(
+                    [sys.executable, str(_SCRIPT)],
+                    failed="Archiving Spark's classes failed",
+                    remedy="run the same command again; the output above tells what happened.",
+                )
+            made.write_text(key)
+    options = f"{_SHORT_LIVED} -XX:SharedArchiveFile={home / 'classes.jsa'}"
+    return options, {"spark.driver.extraClassPath": str(home / "classpath.jar")}
+
+
+def _java_version() -> str:
+    return subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr

@@ -1,0 +1,141 @@
+"""Objects beside a running driver that somebody deleted or changed: they are put right.
+
+Looked at now and then, as nothing of theirs is watched: a watch of all ConfigMaps and Secrets costs
+more than what it would tell. The driver's pod itself is the lifecycle's business.
+"""
+
+import logging
+from datetime import datetime, timedelta
+from typing import Final
+
+from sparkpoint.api.errors import InvalidResourceError
+from sparkpoint.api.job import JobSpec
+from sparkpoint.controller import objects, revisions
+from sparkpoint.controller.cluster import (
+    REVISIONS,
+    SECRETS,
+    Cluster,
+    Object,
+    create_or_get,
+    find,
+    kind_of,
+    metadata,
+    owner_uid,
+)
+from sparkpoint.controller.errors import ConflictError
+from sparkpoint.controller.observer import Observation
+from sparkpoint.controller.revisionstore import RevisionStore, Stored
+from sparkpoint.controller.spreading import spread
+from sparkpoint.controller.tokens import Tokens
+from sparkpoint.lifecycle.record import Record, Run
+
+__all__ = ["Drift", "repaired"]
+
+logger = logging.getLogger(__name__)
+
+_EVERY: Final = timedelta(minutes=10)
+
+
+class Drift:
+    """Keeps what a running driver, its executors and its readers need."""
+
+    def __init__(self, cluster: Cluster, *, store: RevisionStore, tokens: Tokens) -> None:
+        self._cluster, self._store, self._tokens = cluster, store, tokens
+        self._due: dict[str, tuple[int, datetime]] = {}
+
+    async def repair(self, seen: Observation, spec: JobSpec, record: Record) -> None:
+        """Put right what is not as it was made, if it is time to look."""
+        run, uid, now = record.run, seen.job.uid, seen.world.now
+        if run is None or record.suspended or record.finished or not self._is_time(uid, run, now):
+            return
+        for name in sorted(record.revisions()):
+            await self._keep(seen, spec, name)
+        await self._look(seen, spec, run)
+        self._due[uid] = (run.attempt, now + _EVERY)
+
+    def _is_time(self, uid: str, run: Run, now: datetime) -> bool:
+        """Right after an attempt began, then now and then; of jobs that ran before us, by turns."""
+        attempt, due = self._due.setdefault(uid, (run.attempt, now + spread(uid, _EVERY)))
+        return attempt != run.attempt or now >= due
+
+    async def _keep(self, seen: Observation, spec: JobSpec, name: str) -> None:
+        """A revision that the record names: without it, nothing says what to run or go back to."""
+        owner, intent = seen.job.owner, seen.intent
+        stored = await self._store.find(owner, name)
+        usable = not (intent.invalid or intent.script_missing)
+        if stored is None and usable and seen.world.wish.revision.name == name:
+            # What is wished for now is what that revision was made from.
+            stored = Stored(spec, intent.script)
+        body = objects.controller_revision_name(owner.name, name)
+        if stored is None or await find(self._cluster, REVISIONS, owner.namespace, body):
+            return
+        logger.info("ControllerRevision %s is gone, and made again", body)
+        await self._store.store(owner, name, stored, generation=seen.job.generation)
+
+    async def _look(self, seen: Observation, spec: JobSpec, run: Run) -> None:
+        owner = seen.job.owner
+        stored = await self._store.find(owner, run.revision.name)
+        if stored is None:
+            return
+        whole = revisions.effective(stored.spec, spec)
+        secret = objects.agent_secret_name(owner.name, run.epoch)
+        if await find(self._cluster, SECRETS, owner.namespace, secret) is None:
+            await self._tokens.ensure(owner, run.epoch)
+        try:
+            *beside, _ = objects.driver_objects(
+                owner,
+                whole,
+                run,
+                expect="any",
+                token_secret=secret,
+                script=stored.script,
+                # Where the run began is in its pod alone, which is not made here.
+                repository=objects.Repository(""),
+            )
+        except InvalidResourceError:
+            # A template that an earlier operator took: told when the next driver is to be made.
+            return
+        for body in (objects.ui_service(owner, whole), *beside):
+            await self._put_right(body, owner.uid)
+
+    async def _put_right(self, wanted: Object, uid: str) -> None:
+        about = metadata(wanted)
+        kind = kind_of(wanted)
+        found = await find(self._cluster, kind, about["namespace"], about["name"])
+        if found is None:
+            logger.info("%s %s is gone, and made again", kind.kind, about["name"])
+            await create_or_get(self._cluster, wanted)
+        elif owner_uid(found) == uid and (changed := repaired(found, wanted)) is not None:
+            logger.info("%s %s is not as it was made, and put right", kind.kind, about["name"])
+            try:
+                await self._cluster.replace(changed)
+            except ConflictError:
+                # Somebody else is at it: looked at again in its turn.
+                logger.debug("%s %s changed meanwhile", kind.kind, about["name"])
+
+    def forget(self, uid: str) -> None:
+        """The job is gone."""
+        self._due.pop(uid, None)
+
+
+def repaired(found: Object, wanted: Object) -> Object | None:
+    """What is there with what it should be; None if nothing of that has changed.
+
+    Only a Service can change: the others are immutable, or nobody's to read but Kubernetes'.
+    """
+    if wanted["kind"] != "Service":
+        return None
+    spec, ours = found.get("spec") or {}, wanted["spec"]
+    if _ports(spec) == _ports(ours) and all(
+        spec.get(field) == ours[field] for field in ours if field != "ports"
+    ):
+        return None
+    return {**found, "spec": {**spec, **ours}}
+
+
+def _ports(spec: Object) -> list[tuple[object, ...]]:
+    """Without what Kubernetes adds to them."""
+    return [
+        tuple(port.get(field) for field in ("name", "port", "targetPort"))
+        for port in spec.get("ports") or []
+    ]

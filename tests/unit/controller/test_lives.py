@@ -1,0 +1,147 @@
+"""A job that is deleted and made again under its name: nothing of the one reaches the other."""
+
+from typing import Any
+
+from sparkpoint.controller.cluster import (
+    BUDGETS,
+    CONFIG_MAPS,
+    JOBS,
+    PODS,
+    REVISIONS,
+    SAVEPOINTS,
+    SECRETS,
+    Kind,
+    Object,
+    metadata,
+    owner_uid,
+)
+from tests.unit.controller.simulation import NAME, NAMESPACE, SPEC, Simulation, is_released
+
+SERVICES = Kind("v1", "Service", "services")
+NEW_CODE = {"application": {"script": {"path": "/opt/job/better.py"}}}
+TEMPORARY = {**SPEC, "checkpoint": {"location": "s3://data/checkpoints", "onDelete": "Delete"}}
+
+
+def running(spec: dict[str, Any] | None = None) -> Simulation:
+    simulation = Simulation(spec)
+    simulation.settle(simulation.is_running)
+    return simulation
+
+
+def delete(simulation: Simulation) -> None:
+    simulation.cluster.remove(JOBS, NAMESPACE, NAME)
+    simulation.settle(lambda: is_released(simulation), passes=400)
+
+
+def make_again(simulation: Simulation, spec: dict[str, Any]) -> None:
+    """kopf takes the finalizer off, Kubernetes removes what the job owned, a user applies anew."""
+    uid = metadata(simulation.job)["uid"]
+    simulation.cluster.erase(JOBS, NAMESPACE, NAME)
+    for kind in (PODS, CONFIG_MAPS, SECRETS, SERVICES, BUDGETS, REVISIONS):
+        for body in simulation.cluster.all(kind, NAMESPACE):
+            if owner_uid(body) == uid:
+                simulation.cluster.erase(kind, NAMESPACE, metadata(body)["name"])
+    simulation.world.drivers.clear()
+    simulation.world.directories.clear()
+    simulation.run_pass()
+    simulation.add_job(spec)
+
+
+def argument(pod: Object, option: str) -> str:
+    line: list[str] = pod["spec"]["containers"][0]["args"]
+    return line[line.index(option) + 1]
+
+
+def directory(simulation: Simulation) -> str:
+    """Of the driver that runs."""
+    return argument(simulation.pods("driver")[-1], "--epoch-dir")
+
+
+def upgraded(simulation: Simulation) -> None:
+    simulation.edit(**NEW_CODE)
+    simulation.settle(lambda: simulation.is_running() and simulation.status["epoch"] == 2)
+
+
+def test_it_begins_in_a_directory_of_its_own_and_takes_savepoints_of_its_own() -> None:
+    simulation = running()
+    upgraded(simulation)
+    first = directory(simulation)
+    savepoint = simulation.status["lastSavepoint"]["name"]
+    taken = simulation.savepoint(savepoint)["status"]["id"]
+    delete(simulation)
+    make_again(simulation, SPEC)
+    simulation.settle(simulation.is_running)
+    assert argument(simulation.pods("driver")[-1], "--expect") == "empty"
+    upgraded(simulation)
+
+    assert directory(simulation) != first
+    assert simulation.status["lastSavepoint"]["name"] != savepoint
+    assert simulation.savepoint(savepoint)["status"]["id"] == taken
+    assert all(
+        body["status"]["phase"] == "Completed"
+        for body in simulation.cluster.all(SAVEPOINTS, NAMESPACE)
+    )
+
+
+def test_its_code_is_not_tried_on_the_state_of_the_former_job() -> None:
+    simulation = running()
+    upgraded(simulation)
+    delete(simulation)
+    simulation.world.now += simulation.world.now.resolution * 1_000_000
+    make_again(simulation, {**SPEC, "upgrade": {"compatibility": "Enforce"}})
+    simulation.settle(simulation.is_running)
+
+    upgraded(simulation)
+
+    assert [metadata(pod)["name"] for pod in simulation.pods("worker")] == []
+
+
+def test_a_worker_that_removes_data_has_ended_before_the_job_is_let_go() -> None:
+    simulation = running(TEMPORARY)
+    simulation.world.answers = lambda pod: None
+    seen: list[int] = []
+    simulation.cluster.remove(JOBS, NAMESPACE, NAME)
+
+    def let_go() -> bool:
+        if is_released(simulation):
+            seen.append(len(simulation.pods("worker")))
+        elif simulation.pods("worker"):
+            seen.append(-1)
+        return is_released(simulation)
+
+    simulation.settle(let_go, passes=400)
+
+    assert seen[0] == -1, "a worker was at work"
+    assert seen[-1] == 0, "and is gone when the job is let go"
+    assert "DeletionTimedOut" in simulation.events()
+
+
+def test_a_worker_of_the_former_job_spares_the_directories_of_the_next() -> None:
+    simulation = running(TEMPORARY)
+    delete(simulation)
+    [worker] = simulation.pods("worker")
+    life = argument(worker, "--life")
+    make_again(simulation, TEMPORARY)
+    simulation.settle(simulation.is_running)
+
+    assert life
+    assert not directory(simulation).endswith(life)
+
+
+def test_a_worker_that_can_never_be_made_does_not_hold_a_deletion_up() -> None:
+    template = {"spec": {"tolerations": "all"}}
+    simulation = running(TEMPORARY)
+    # As an operator of before has kept it, when templates were not looked at yet.
+    for body in simulation.cluster.all(REVISIONS, NAMESPACE):
+        simulation.cluster.edit(
+            REVISIONS,
+            NAMESPACE,
+            metadata(body)["name"],
+            lambda known: known["data"]["spec"].update(driver={"podTemplate": template}),
+        )
+    simulation.restart()
+
+    delete(simulation)
+
+    assert "ObjectRefused" in simulation.events()
+    assert "could not be removed" in simulation.status["lastOperation"]["message"]

@@ -1,0 +1,459 @@
+"""What a job needs beside its driver, with the whole operator but for kopf: savepoints that stay or
+go, objects that somebody deleted, pods that are left."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from sparkpoint.controller.cache import ObjectCache
+from sparkpoint.controller.cluster import (
+    BUDGETS,
+    CONFIG_MAPS,
+    REVISIONS,
+    SAVEPOINTS,
+    SECRETS,
+    Kind,
+    Object,
+    metadata,
+)
+from sparkpoint.controller.jobs import Job, read_job
+from sparkpoint.controller.keys import FINALIZER, Key
+from sparkpoint.controller.podfacts import lingers
+from sparkpoint.controller.savepointuses import SavepointUses, mentions, names_of
+from sparkpoint.runtime.model import EndReason
+from tests.unit.controller.simulation import NAME, NAMESPACE, SPEC, Simulation
+
+SERVICES = Kind("v1", "Service", "services")
+HOUR = timedelta(hours=1)
+
+
+def running(**changes: Any) -> Simulation:
+    simulation = Simulation({**SPEC, **changes})
+    simulation.settle(simulation.is_running)
+    return simulation
+
+
+def pass_time(simulation: Simulation, time: timedelta) -> None:
+    end = simulation.world.now + time
+    simulation.settle(lambda: simulation.world.now >= end, passes=1000, longest=60)
+
+
+def add_savepoint(
+    simulation: Simulation, name: str, *, age: timedelta, phase: str = "Completed", **spec: Any
+) -> None:
+    """One that was taken long ago."""
+    now = simulation.world.now
+    simulation.world.now = now - age
+    moment = simulation.world.now.isoformat()
+    simulation.cluster.add(
+        {
+            "apiVersion": "sparkpoint.dev/v1alpha1",
+            "kind": "SparkSavepoint",
+            "metadata": {"name": name, "namespace": NAMESPACE, "finalizers": [FINALIZER]},
+            "spec": {"jobRef": {"name": NAME}, "trigger": "Periodic", **spec},
+        }
+    )
+    simulation.world.now = now
+    status = {"phase": phase, "completedAt": moment, "id": f"{name:0<64}", "name": name}
+    simulation.cluster.edit(SAVEPOINTS, NAMESPACE, name, lambda body: body.update(status=status))
+
+
+def left(simulation: Simulation) -> list[str]:
+    found = simulation.cluster.all(SAVEPOINTS, NAMESPACE)
+    return [name for body in found if (name := metadata(body)["name"])]
+
+
+def job(name: str, **parts: Any) -> Object:
+    about = {"name": name, "namespace": NAMESPACE, "uid": f"u-{name}", "resourceVersion": "1"}
+    return {
+        "apiVersion": "sparkpoint.dev/v1alpha1",
+        "kind": "StatefulSparkJob",
+        "metadata": about,
+        "spec": {},
+        **parts,
+    }
+
+
+def read(name: str, **parts: Any) -> Job:
+    return read_job(job(name, **parts))
+
+
+SAVEPOINT: Object = {
+    "metadata": {"name": "monday", "namespace": NAMESPACE},
+    "spec": {"jobRef": {"name": NAME}},
+    "status": {"phase": "Completed", "id": "ab" * 32},
+}
+RUN = {
+    "epoch": 2,
+    "attempt": 1,
+    "revision": {"name": "r", "code": "c"},
+    "origin": {"begin": "Savepoint", "savepoint": f"{NAMESPACE}/{NAME}/monday"},
+    "source": {"begin": "Savepoint", "savepoint": f"{NAMESPACE}/{NAME}/monday"},
+}
+
+
+@pytest.mark.parametrize(
+    ("parts", "used"),
+    [
+        ({}, False),
+        ({"spec": {"restoreFrom": {"savepoint": "monday"}}}, True),
+        ({"spec": {"restoreFrom": {"savepoint": "tuesday"}}}, False),
+        ({"spec": {"restoreFrom": {"manifest": {"job": NAME, "name": "monday"}}}}, True),
+        ({"spec": {"restoreFrom": {"manifest": {"job": "other", "name": "monday"}}}}, False),
+        (
+            {
+                "spec": {
+                    "restoreFrom": {"manifest": {"namespace": "x", "job": NAME, "name": "monday"}}
+                }
+            },
+            False,
+        ),
+        ({"spec": {"restoreFrom": {"manifest": {"job": NAME, "id": "ab" * 32}}}}, True),
+        ({"spec": {"restoreFrom": "monday"}}, False),
+        ({"status": {"record": {"run": RUN}}}, True),
+        ({"status": {"record": {"run": RUN, "removed": True}}}, False),
+    ],
+)
+def test_who_needs_a_savepoint_is_known_from_spec_and_record(
+    parts: dict[str, Any], used: bool
+) -> None:
+    assert (not mentions(read("fork", **parts)).isdisjoint(names_of(SAVEPOINT))) == used
+
+
+def test_a_job_that_changes_its_mind_needs_another_savepoint() -> None:
+    jobs, now = ObjectCache(), datetime(2026, 11, 16, 12, tzinfo=UTC)
+    uses, fork = SavepointUses(jobs), Key(NAMESPACE, "fork")
+    wanted = {"restoreFrom": {"savepoint": "monday"}}
+    jobs.put(fork, job("fork", spec=wanted))
+    jobs.put(Key("elsewhere", "fork"), job("fork", spec=wanted))
+
+    assert uses.users(SAVEPOINT, now) == ("fork",)
+    changed = job("fork", spec={})
+    changed["metadata"]["resourceVersion"] = "2"
+    jobs.put(fork, changed)
+    assert uses.users(SAVEPOINT, now) == ("fork",)
+
+    # What is shown may be a minute old; who removes something asks anew.
+    uses.renew(NAMESPACE, now)
+    assert uses.users(SAVEPOINT, now) == ()
+    jobs.put(
+        fork,
+        {**job("fork", spec=wanted), "metadata": {**changed["metadata"], "resourceVersion": "3"}},
+    )
+    assert uses.users(SAVEPOINT, now + timedelta(minutes=2)) == ("fork",)
+
+
+def test_what_the_job_itself_names_is_not_removed() -> None:
+    simulation = running(
+        savepoints={**SPEC["savepoints"], "retention": {"last": 1}},
+    )
+    for name, hours in (("new", 1), ("named", 2), ("old", 3)):
+        add_savepoint(simulation, name, age=hours * HOUR)
+    simulation.edit(restoreFrom={"savepoint": "named"}, suspend=True)
+    simulation.settle(lambda: "old" not in left(simulation), passes=400)
+
+    assert "named" in left(simulation)
+    assert f"used by {NAME}" in simulation.savepoint("named")["status"]["keptBecause"]
+
+
+def test_what_another_job_names_is_not_removed() -> None:
+    simulation = running(savepoints={**SPEC["savepoints"], "retention": {"last": 1}})
+    for name, hours in (("new", 1), ("forked", 2), ("old", 3)):
+        add_savepoint(simulation, name, age=hours * HOUR)
+    fork = job("fork", spec={"restoreFrom": {"savepoint": "forked"}})
+    simulation.operator.job_cache.put(Key(NAMESPACE, "fork"), fork)
+
+    simulation.settle(lambda: left(simulation) == ["forked", "new"], passes=400)
+
+    assert simulation.savepoint("forked")["status"]["keptBecause"] == ["used by fork"]
+    assert simulation.savepoint("new")["status"]["keptBecause"][0] == "newest"
+
+
+@pytest.mark.parametrize("call", range(6))
+@pytest.mark.parametrize("after", [False, True])
+def test_an_operator_that_dies_while_it_removes_savepoints_is_followed(
+    call: int, after: bool
+) -> None:
+    simulation = running(savepoints={**SPEC["savepoints"], "retention": {"last": 1}})
+    simulation.world.answers = lambda pod: {"answer": "Disposed"}
+    add_savepoint(simulation, "new", age=HOUR)
+    add_savepoint(simulation, "old", age=2 * HOUR)
+    add_savepoint(simulation, "failed", age=25 * HOUR, phase="Failed")
+    simulation.cluster.crash = (len(simulation.cluster.calls) + call, after)
+
+    simulation.settle(lambda: left(simulation) == ["new"])
+
+    assert simulation.crashes == 1
+    assert simulation.savepoint("new")["status"]["keptBecause"][0] == "newest"
+
+
+def test_a_savepoint_that_another_job_names_keeps_its_data_when_it_is_deleted() -> None:
+    simulation = running()
+    add_savepoint(simulation, "forked", age=HOUR, onDelete="Delete")
+    fork = job("fork", spec={"restoreFrom": {"savepoint": "forked"}})
+    simulation.operator.job_cache.put(Key(NAMESPACE, "fork"), fork)
+
+    simulation.cluster.remove(SAVEPOINTS, NAMESPACE, "forked")
+    simulation.settle(lambda: left(simulation) == [], longest=60)
+
+    assert simulation.pods("worker") == []
+    assert "DataRetained" in simulation.events()
+
+
+def test_why_a_savepoint_stays_is_written_once() -> None:
+    rules = {"last": 2, "maxAge": "10h"}
+    simulation = running(savepoints={**SPEC["savepoints"], "retention": rules})
+    for name, hours in (("new", 1), ("older", 2)):
+        add_savepoint(simulation, name, age=hours * HOUR)
+    simulation.settle(lambda: "keptBecause" in simulation.savepoint("older")["status"])
+    status = simulation.savepoint("older")["status"]
+    assert status["keptBecause"] == ["last"]
+    assert status["expiresAt"] > simulation.world.now.isoformat()
+    simulation.run_savepoints()
+    simulation.cluster.calls.clear()
+
+    pass_time(simulation, timedelta(minutes=30))
+
+    written = [name for verb, kind, name in simulation.cluster.writes if kind == "SparkSavepoint"]
+    assert written == []
+    assert simulation.savepoint("older")["status"]["expiresAt"] == status["expiresAt"]
+
+
+def test_failures_that_nobody_asked_for_go_after_a_day_and_without_a_worker() -> None:
+    simulation = running()
+    add_savepoint(simulation, "good", age=HOUR)
+    add_savepoint(simulation, "failed", age=25 * HOUR, phase="Failed")
+    add_savepoint(simulation, "mine", age=25 * HOUR, phase="Failed", trigger="Manual")
+
+    simulation.settle(lambda: "failed" not in left(simulation))
+
+    assert left(simulation) == ["good", "mine"]
+    assert simulation.pods("worker") == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (SERVICES, "visits-ui"),
+        (CONFIG_MAPS, "visits-e1-a1"),
+        (BUDGETS, "visits-e1-a1"),
+        (SECRETS, "visits-e1-agent"),
+    ],
+)
+def test_what_somebody_deletes_beside_a_driver_is_made_again(kind: Kind, name: str) -> None:
+    simulation = running()
+    before = simulation.cluster.find(kind, NAMESPACE, name)
+    assert before is not None
+    simulation.cluster.erase(kind, NAMESPACE, name)
+
+    pass_time(simulation, timedelta(minutes=11))
+
+    after = simulation.cluster.find(kind, NAMESPACE, name)
+    assert after is not None
+    content = ("spec", "data", "immutable")
+    assert [after.get(part) for part in content] == [before.get(part) for part in content]
+    assert (simulation.status["epoch"], simulation.status["attempt"]) == (1, 1)
+    assert simulation.is_running()
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_revision_that_somebody_deletes_is_kept_again(restarted: bool) -> None:
+    simulation = running()
+    [before] = simulation.cluster.all(REVISIONS, NAMESPACE)
+    simulation.cluster.erase(REVISIONS, NAMESPACE, metadata(before)["name"])
+    if restarted:
+        simulation.restart()
+
+    pass_time(simulation, timedelta(minutes=11))
+
+    [after] = simulation.cluster.all(REVISIONS, NAMESPACE)
+    assert metadata(after)["name"] == metadata(before)["name"]
+    assert after["data"] == before["data"]
+
+
+def test_a_driver_that_follows_finds_its_secret_although_somebody_deleted_it() -> None:
+    simulation = running()
+    simulation.cluster.erase(SECRETS, NAMESPACE, "visits-e1-agent")
+    [driver] = simulation.world.drivers.values()
+
+    driver.end(EndReason.SCRIPT_FAILED, 1, "boom", clean=False)
+    simulation.settle(lambda: simulation.is_running() and simulation.status["attempt"] == 2)
+
+    assert simulation.cluster.find(SECRETS, NAMESPACE, "visits-e1-agent") is not None
+
+
+def port_of(simulation: Simulation) -> int:
+    service = simulation.cluster.find(SERVICES, NAMESPACE, "visits-ui")
+    assert service is not None
+    port: int = service["spec"]["ports"][0]["port"]
+    return port
+
+
+def test_the_service_follows_the_port_of_the_pages() -> None:
+    simulation = running()
+    assert port_of(simulation) == 4040
+
+    simulation.edit(sparkConf={"spark.ui.port": "4141"})
+    simulation.settle(lambda: simulation.is_running() and simulation.status["epoch"] == 2)
+    simulation.run_pass()
+
+    assert port_of(simulation) == 4141
+
+
+def test_a_service_that_somebody_changed_is_put_right_and_keeps_its_address() -> None:
+    simulation = running()
+
+    def change(body: Object) -> None:
+        body["spec"]["selector"] = {"app": "mine"}
+        body["spec"]["clusterIP"] = "10.96.0.7"
+
+    simulation.cluster.edit(SERVICES, NAMESPACE, "visits-ui", change)
+    pass_time(simulation, timedelta(minutes=11))
+
+    service = simulation.cluster.find(SERVICES, NAMESPACE, "visits-ui")
+    assert service is not None
+    assert service["spec"]["selector"]["sparkpoint.dev/job"] == NAME
+    assert service["spec"]["clusterIP"] == "10.96.0.7"
+
+
+def test_looking_for_what_was_changed_costs_little() -> None:
+    simulation = running()
+    pass_time(simulation, timedelta(minutes=11))
+    simulation.cluster.calls.clear()
+
+    pass_time(simulation, timedelta(minutes=30))
+
+    asked = [call for call in simulation.cluster.calls if call[0] != "ask"]
+    progress = [call for call in asked if call[:2] == ("status", "StatefulSparkJob")]
+    # Five objects each time, and once the sweep for what an operator before may have left.
+    assert len(asked) - len(progress) <= 3 * 5 + 4
+
+
+def with_sidecar(simulation: Simulation) -> None:
+    """The kubelet of pods whose sidecar runs on when Spark has ended."""
+    world = simulation.world
+
+    def terminate(pod: Object, code: int, message: str) -> None:
+        name = pod["spec"]["containers"][0]["name"]
+        ended = {"exitCode": code, "reason": "Error" if code else "Completed", "message": message}
+        statuses = [
+            {"name": name, "state": {"terminated": ended}},
+            {"name": "proxy", "state": {"running": {}}},
+        ]
+        world.set_status(pod, {"phase": "Running", "containerStatuses": statuses})
+
+    setattr(world, "_terminate", terminate)  # noqa: B010 - a test's own kubelet
+
+
+def test_a_driver_with_a_sidecar_is_followed_by_another_and_its_pod_ends() -> None:
+    simulation = running()
+    with_sidecar(simulation)
+    [driver] = simulation.world.drivers.values()
+
+    driver.end(EndReason.SCRIPT_FAILED, 1, "boom", clean=False)
+    simulation.settle(lambda: simulation.is_running() and simulation.status["attempt"] == 2)
+
+    assert not [pod for pod in simulation.pods("driver") if lingers(pod)]
+    assert simulation.status["driver"]["reason"] == "ScriptFailed"
+    assert simulation.status["driver"]["exitCode"] == 1
+
+
+def test_a_job_with_a_sidecar_is_suspended_with_its_savepoint() -> None:
+    simulation = running()
+    with_sidecar(simulation)
+    for driver in simulation.world.drivers.values():
+        driver.hasty = True
+
+    simulation.edit(suspend=True)
+    simulation.settle(lambda: simulation.status["phase"] == "Suspended")
+    simulation.settle(lambda: not simulation.pods("driver"))
+
+    assert simulation.status["lastOperation"]["result"] == "Succeeded"
+    assert simulation.status["lastSavepoint"]["batch"] is not None
+
+
+def test_trials_that_never_start_do_not_pile_up() -> None:
+    upgrade = {"compatibility": "Enforce", "rollback": {"deadline": "1m"}}
+    simulation = running(upgrade=upgrade)
+    add_savepoint(simulation, "base", age=timedelta(0))
+    simulation.settle(lambda: "lastSavepoint" in simulation.status)
+    simulation.world.answers = lambda pod: None
+
+    simulation.edit(application={"script": {"path": "/opt/job/better.py"}})
+    simulation.settle(lambda: simulation.condition("Degraded")["reason"] == "NotPrepared")
+    for _ in range(3):
+        simulation.settle(lambda: "operation" in simulation.status, longest=30)
+        simulation.settle(lambda: "operation" not in simulation.status, longest=30)
+    pass_time(simulation, timedelta(seconds=5))
+
+    assert simulation.status["lastOperation"]["kind"] == "Upgrade"
+    assert len(simulation.pods("worker")) <= 1
+    configurations = [
+        metadata(body)["name"] for body in simulation.cluster.all(CONFIG_MAPS, NAMESPACE)
+    ]
+    assert configurations == ["visits-e1-a1"]
+
+
+def wait_in_line(simulation: Simulation, reason: str, message: str) -> None:
+    [pod] = simulation.pods("driver")
+    waiting = {"waiting": {"reason": reason, "message": message}}
+    name = pod["spec"]["containers"][0]["name"]
+    status = {"phase": "Pending", "containerStatuses": [{"name": name, "state": waiting}]}
+    simulation.world.set_status(pod, status)
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "words"),
+    [
+        ("CreateContainerConfigError", 'secret "s3" not found', "storage.secretName"),
+        ("ImagePullBackOff", 'Back-off pulling image "nowhere/no:1"', "spec.image"),
+    ],
+)
+def test_a_driver_that_does_not_start_is_told_with_what_it_lacks(
+    reason: str, message: str, words: str
+) -> None:
+    simulation = Simulation()
+    simulation.world.unschedulable = True
+    simulation.settle(lambda: bool(simulation.pods("driver")))
+    wait_in_line(simulation, reason, message)
+
+    simulation.run_pass()
+    told = [simulation.condition(name)["message"] for name in ("Progressing", "Ready")]
+    assert any(message in each and words in each for each in told)
+    pass_time(simulation, timedelta(minutes=2))
+
+    degraded = simulation.condition("Degraded")
+    assert degraded["status"] == "True"
+    assert message in degraded["message"]
+    assert words in degraded["message"]
+
+
+def test_executors_are_told_of_if_none_of_them_starts() -> None:
+    simulation = running()
+    message = "0/3 nodes are available: 3 Insufficient memory."
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    first, second = simulation.pods("executor")
+
+    def hold_up(pod: Object) -> None:
+        conditions = [{**condition, "message": message}]
+        simulation.world.set_status(pod, {"phase": "Pending", "conditions": conditions})
+
+    hold_up(first)
+    pass_time(simulation, timedelta(minutes=2))
+    assert simulation.condition("Degraded")["status"] == "False"
+    hold_up(second)
+    pass_time(simulation, timedelta(minutes=2))
+
+    assert message in simulation.condition("Degraded")["message"]
+
+
+def test_a_driver_whose_volume_is_missing_is_told() -> None:
+    simulation = Simulation()
+    simulation.world.unschedulable = True
+    simulation.settle(lambda: bool(simulation.pods("driver")))
+    wait_in_line(simulation, "ContainerCreating", "")
+
+    pass_time(simulation, timedelta(minutes=5))
+
+    assert "kubectl describe pod visits-e1-a1" in simulation.condition("Degraded")["message"]

@@ -1,0 +1,97 @@
+"""What a driver begins from, and what becomes of the sinks that the savepoint knows."""
+
+from pathlib import Path
+
+import pytest
+
+from sparkpoint.checkpoint.sink import SINK_LOG
+from sparkpoint.runtime.model import ErrorInfo
+from sparkpoint.runtime.options import RestoreOptions, SinkMode
+from sparkpoint.runtime.restoring import Restoring
+from sparkpoint.savepoint import CaptureRequest, Repository
+from sparkpoint.savepoint.manifest import SinkInfo
+from sparkpoint.storage import DirectoryStore
+from tests.unit.savepoint.synthetic import SyntheticQuery
+
+BATCH = 5
+
+
+class World:
+    """A savepoint at batch 5 of the query `q`."""
+
+    def __init__(self, root: Path, sink: SinkInfo | None) -> None:
+        SyntheticQuery(root / "first" / "q").run(BATCH + 1)
+        self._repository, self.epoch = root / "repository", root / "epoch"
+        repository = Repository.init(DirectoryStore(self._repository))
+        request = CaptureRequest(
+            namespace="shop", job="visits", name="s", sinks={"q": sink} if sink else {}
+        )
+        repository.capture(DirectoryStore(root / "first"), request)
+
+    def restore(self, mode: SinkMode) -> ErrorInfo | None:
+        """Restore it; what went wrong."""
+        options = RestoreOptions(savepoint="s", repository=str(self._repository), sink=mode)
+        target = DirectoryStore(self.epoch)
+        restoring = Restoring(options, target, job="shop/visits", endpoint_url=None)
+        failed: list[ErrorInfo] = []
+        restoring.begin(failed.append)
+        assert restoring.wait() is (not failed)
+        return failed[0] if failed else None
+
+
+def written(root: Path, batches: int) -> SinkInfo:
+    """A file sink with so many batches."""
+    log = root / "sink" / SINK_LOG
+    log.mkdir(parents=True)
+    for number in range(batches):
+        (log / str(number)).write_text("v1")
+    return SinkInfo(kind="file", uri=str(root / "sink"))
+
+
+def test_a_sink_that_has_gone_on_is_refused_to_who_resumes(tmp_path: Path) -> None:
+    world = World(tmp_path, written(tmp_path, BATCH + 3))
+
+    error = world.restore("resume")
+
+    assert error is not None
+    assert "has output up to batch 7" in error.message
+    assert not (world.epoch / "q").exists()
+
+
+def test_a_sink_that_has_gone_on_is_cut_for_who_rewinds(tmp_path: Path) -> None:
+    world = World(tmp_path, written(tmp_path, BATCH + 3))
+
+    assert world.restore("rewind") is None
+
+    left = {int(path.name) for path in (tmp_path / "sink" / SINK_LOG).iterdir()}
+    assert left == set(range(BATCH + 1))
+    assert (world.epoch / "q" / "commits" / str(BATCH)).exists()
+
+
+def test_the_sink_that_a_fork_leaves_is_not_touched(tmp_path: Path) -> None:
+    world = World(tmp_path, written(tmp_path, BATCH + 3))
+
+    assert world.restore("fork") is None
+
+    assert len(list((tmp_path / "sink" / SINK_LOG).iterdir())) == BATCH + 3
+
+
+def test_a_sink_that_cannot_be_looked_at_is_believed_of_who_resumes_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World(tmp_path, SinkInfo(kind="file", uri="hdfs://cluster/out"))
+
+    error = world.restore("rewind")
+    assert error is not None
+    assert "hdfs" in error.message
+
+    assert world.restore("resume") is None
+    assert "hdfs://cluster/out, cannot be looked at" in caplog.text
+
+
+def test_a_rewind_says_what_it_does_not_know(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert World(tmp_path, None).restore("rewind") is None
+
+    assert "where query q writes is not known" in caplog.text

@@ -1,0 +1,77 @@
+"""The beginning of the log of a fork's new sink: there before its first batch, and never later."""
+
+from pathlib import Path
+
+import pytest
+
+from sparkpoint.checkpoint.sink import SINK_LOG
+from sparkpoint.runtime.seeding import seed_fork
+from sparkpoint.savepoint import CaptureRequest, MaterializeRequest, Mode, Repository, SinkPolicy
+from sparkpoint.storage import DirectoryStore
+from tests.unit.savepoint.synthetic import SyntheticQuery
+
+
+class World:
+    """A savepoint at batch 5 of the query `q`, restored into an epoch."""
+
+    def __init__(self, root: Path, mode: Mode = Mode.FORK) -> None:
+        SyntheticQuery(root / "first" / "q").run(6)
+        repository = Repository.init(DirectoryStore(root / "repository"))
+        source = DirectoryStore(root / "first")
+        savepoint = repository.capture(source, CaptureRequest(job="j", name="s")).savepoint
+        self.epoch, self.sink = DirectoryStore(root / "epoch"), root / "sink"
+        request = MaterializeRequest(mode=mode, sink_policy=SinkPolicy.IGNORE)
+        repository.materialize(savepoint, self.epoch, request)
+
+    def seed(self, uri: str | None = None) -> list[str]:
+        """As before a start; the sink's log then."""
+        seed_fork(self.epoch, "q", uri or f"file:{self.sink}", endpoint_url=None)
+        log = self.sink / SINK_LOG
+        return sorted(path.name for path in log.iterdir()) if log.exists() else []
+
+
+def test_a_fork_gets_an_empty_beginning_also_after_a_crash_in_between(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    whole = world.seed()
+    assert whole == ["0", "1", "2", "3", "4", "5"]
+
+    (world.sink / SINK_LOG / "3").unlink()
+    (world.sink / SINK_LOG / "4").unlink()
+
+    assert world.seed() == whole
+    assert (world.sink / SINK_LOG / "4").read_text() == "v1"
+
+
+def test_a_fork_that_has_committed_is_left_alone(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    commits = tmp_path / "epoch" / "q" / "commits"
+    (commits / "6").write_bytes((commits / "5").read_bytes())
+
+    assert world.seed() == []
+
+
+def test_a_sink_with_a_log_of_its_own_is_left_alone(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    (world.sink / SINK_LOG).mkdir(parents=True)
+    (world.sink / SINK_LOG / "17").write_text("v1")
+
+    assert world.seed() == ["17"]
+
+
+@pytest.mark.parametrize("mode", [Mode.RESUME, Mode.REWIND])
+def test_only_forks_have_new_sinks(tmp_path: Path, mode: Mode) -> None:
+    assert World(tmp_path, mode).seed() == []
+
+
+def test_an_epoch_that_was_not_restored_is_left_alone(tmp_path: Path) -> None:
+    seed_fork(DirectoryStore(tmp_path / "e"), "q", str(tmp_path / "sink"), endpoint_url=None)
+
+    assert not (tmp_path / "sink").exists()
+
+
+def test_a_store_of_another_kind_is_no_reason_to_fail(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert World(tmp_path).seed("hdfs://cluster/out") == []
+
+    assert "may not be able to read its new sink" in caplog.text
