@@ -205,17 +205,18 @@ def code_layer() -> Layer:
         _write(folder, {str(p.relative_to(folder)): p for p in files})
         shutil.rmtree(folder / "opt")
 
-    return _layer(key, build)
+    # On a shelf of their own: many small ones must not push the large ones out.
+    return _layer(key, build, shelf="code")
 
 
 def _write(folder: Path, files: dict[str, Path]) -> None:
     write_layer(folder / "layer.tar", files)
 
 
-def _layer(key: str, build: Callable[[Path], None]) -> Layer:
+def _layer(key: str, build: Callable[[Path], None], *, shelf: str = "layers") -> Layer:
     def build_with_digest(folder: Path) -> None:
         build(folder)
         (folder / "digest").write_text(Layer.of(folder / "layer.tar").digest)
 
-    folder = cached("layers", key, build_with_digest, keep=20)
+    folder = cached(shelf, key, build_with_digest, keep=20)
     return Layer(folder / "layer.tar", (folder / "digest").read_text())

@@ -22,7 +22,7 @@ __all__ = ["measure_jobs"]
 
 _CHANGE = "--files-per-batch=2"
 _NEXT_CHANGE = "--files-per-batch=3"
-_WARM = 10
+_WARM = 5
 """The batch before which nothing is changed: the job has found its pace."""
 _KUBECTL, _SUBMIT = "peer: kubectl", "peer: spark-submit"
 

@@ -75,6 +75,7 @@ def pod_fact(pod: Object, *, lost_since: datetime | None = None) -> PodFact | No
         deleting=metadata(pod).get("deletionTimestamp") is not None,
         lost_since=None if over else lost_since,
         stuck="" if over else stuck_reason(pod),
+        stuck_because="" if over else stuck_because(pod),
         created=created_at(pod),
         exit=_exit(pod) if over and role == "driver" else None,
     )

@@ -21,7 +21,7 @@ from sparkpoint.controller.jobs import Job, read_job
 from sparkpoint.controller.keys import Key
 from sparkpoint.controller.metrics import Metrics
 from sparkpoint.controller.observer import Observation, Observer
-from sparkpoint.controller.obstacles import Obstacles
+from sparkpoint.controller.obstacles import Obstacles, explained
 from sparkpoint.controller.operationsavepoints import OperationSavepoints
 from sparkpoint.controller.passes import Passes, Requeue
 from sparkpoint.controller.refusals import Refusals
@@ -205,7 +205,7 @@ class JobReconciler:
         self._obstacles.note(seen.job.key, error, run=run, now=seen.world.now)
         if isinstance(action, StartWorker):
             self._refusals.note(seen.job.key, action.name, error, now=seen.world.now)
-        told = Event(reason="ObjectRefused", message=str(error), warning=True)
+        told = Event(reason="ObjectRefused", message=explained(error), warning=True)
         occasion = f"operation {decision.record.sequence} {run.attempt if run else ''}"
         await self._events.tell(seen.job.body, told, occasion=occasion, now=seen.world.now)
         ends = isinstance(error, ForbiddenError) and error.is_of_ending_namespace

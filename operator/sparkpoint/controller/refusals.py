@@ -11,6 +11,7 @@ from typing import Final
 
 from sparkpoint.controller.errors import ClusterError, UnprocessableError
 from sparkpoint.controller.keys import Key
+from sparkpoint.controller.obstacles import explained
 from sparkpoint.lifecycle.world import WorkerFact, WorkerState
 
 __all__ = ["Refusal", "Refusals", "refused_worker"]
@@ -45,7 +46,8 @@ class Refusals:
         known = self._present.get(job)
         since = known.since if known is not None and known.worker == worker else now
         final = isinstance(error, UnprocessableError) or now - since > _PATIENCE
-        self._present[job] = Refusal(worker=worker, message=str(error), since=since, final=final)
+        message = explained(error)
+        self._present[job] = Refusal(worker=worker, message=message, since=since, final=final)
 
     def clear(self, job: Key) -> None:
         """Everything was done."""

@@ -185,7 +185,7 @@ def _working(world: SavepointWorld, worker: WorkerFact, words: str) -> Savepoint
 
 
 def _stuck(worker: WorkerFact) -> str:
-    return f"Pod {worker.name} does not start: {worker.message or worker.stuck}"
+    return f"Pod {worker.name} does not start: {worker.hindrance}"
 
 
 def _described(world: SavepointWorld) -> SavepointDecision:

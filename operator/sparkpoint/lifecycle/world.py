@@ -133,8 +133,15 @@ class PodFact:
     """Its node does not answer, or it outlived its grace period."""
     stuck: str = ""
     """Why it cannot start, as Kubernetes says: ImagePullBackOff, Unschedulable, …"""
+    stuck_because: str = ""
+    """The same with what Kubernetes says about it, and what to do."""
     created: datetime | None = None
     exit: DriverExit | None = None
+
+    @property
+    def hindrance(self) -> str:
+        """Why it cannot start, in as many words as are known; empty if nothing is wrong."""
+        return self.stuck and (self.stuck_because or self.stuck)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +208,12 @@ class WorkerFact:
     batches: Mapping[str, int] = field(default_factory=dict)
     created: datetime | None = None
     stuck: str = ""
+    """Why it cannot start, in Kubernetes' own word; `message` has more of it."""
+
+    @property
+    def hindrance(self) -> str:
+        """Why it cannot start, in as many words as are known; empty if nothing is wrong."""
+        return self.stuck and (self.message or self.stuck)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

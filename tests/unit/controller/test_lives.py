@@ -90,10 +90,12 @@ def test_its_code_is_not_tried_on_the_state_of_the_former_job() -> None:
     simulation.world.now += simulation.world.now.resolution * 1_000_000
     make_again(simulation, {**SPEC, "upgrade": {"compatibility": "Enforce"}})
     simulation.settle(simulation.is_running)
+    own = directory(simulation)
 
     upgraded(simulation)
 
-    assert [metadata(pod)["name"] for pod in simulation.pods("worker")] == []
+    (trial,) = simulation.pods("worker")
+    assert argument(trial, "--epoch-dir").endswith(own)
 
 
 def test_a_worker_that_removes_data_has_ended_before_the_job_is_let_go() -> None:

@@ -55,8 +55,8 @@ def _capturing(world: World, adoption: Adoption, worker: WorkerFact) -> Step:
     deadline = world.wish.policy.deadline
     since = worker.created or world.operation.phase_started
     if worker.stuck and world.now - since > deadline:
-        return _again(world, adoption, f"Pod {worker.name} does not start: {worker.stuck}")
-    message = worker.stuck or world.operation.message or _CAPTURING
+        return _again(world, adoption, f"Pod {worker.name} does not start: {worker.hindrance}")
+    message = worker.hindrance or world.operation.message or _CAPTURING
     return wait(world, wake=deadline / 10, message=message)
 
 

@@ -55,8 +55,8 @@ def _capturing(world: World, run: Run, worker: WorkerFact) -> Step:
     deadline = world.wish.policy.deadline
     since = worker.created or world.operation.phase_started
     if worker.stuck and world.now - since > deadline:
-        return _failed(world, run, f"Pod {worker.name} does not start: {worker.stuck}")
-    message = worker.stuck or "Capturing the last commit."
+        return _failed(world, run, f"Pod {worker.name} does not start: {worker.hindrance}")
+    message = worker.hindrance or "Capturing the last commit."
     return wait(world, wake=deadline / 10, message=message)
 
 

@@ -32,7 +32,7 @@ def clean(world: World) -> Step:
         return wait(world, StartWorker(name=name, task=task), message="Removing the checkpoints.")
     match worker.state:
         case WorkerState.RUNNING:
-            return wait(world, message=worker.stuck or "Removing the checkpoints.")
+            return wait(world, message=worker.hindrance or "Removing the checkpoints.")
         case WorkerState.SUCCEEDED:
             return _gone(world, "")
         case WorkerState.FAILED:

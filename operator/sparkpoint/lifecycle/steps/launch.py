@@ -33,8 +33,9 @@ def launch(world: World) -> Step:
     if agent is not None and agent.phase in ("gated", "running") and not driver.deleting:
         return _at_the_gate(world, run)
     if _waited(world) > world.wish.policy.deadline or driver.stuck in _STUCK_FOR_GOOD:
-        return failed(world, f"Pod {driver.name} did not come up: {driver.stuck or 'no answer'}.")
-    return wait(world, wake=SOON, message=driver.stuck or "Starting the driver.")
+        why = driver.hindrance.rstrip(".") or "no answer"
+        return failed(world, f"Pod {driver.name} did not come up: {why}.")
+    return wait(world, wake=SOON, message=driver.hindrance or "Starting the driver.")
 
 
 def _waited(world: World) -> timedelta:

@@ -49,10 +49,10 @@ def _trial(world: World, target: Run) -> Rehearse | None:
 def _still_trying(world: World, worker: WorkerFact) -> Step:
     policy = world.wish.policy
     if world.waited() > policy.deadline:
-        message = f"The trial of the new code did not end in time. {worker.stuck}".strip()
+        message = f"The trial of the new code did not end in time. {worker.hindrance}".strip()
         return refuse(world, "NotPrepared", message)
     left = policy.deadline - world.waited()
-    return wait(world, wake=left, message=worker.stuck or _TRYING)
+    return wait(world, wake=left, message=worker.hindrance or _TRYING)
 
 
 def _judged(world: World, worker: WorkerFact) -> Step:
