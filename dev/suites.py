@@ -12,7 +12,7 @@ from dev.classes import archived_classes
 from dev.cluster.preflight import check_machine
 from dev.cluster.programs import kubernetes_binaries
 from dev.console import run_command, say
-from dev.image.build import build_images
+from dev.image.build import SECOND_SPARK_VERSION, build_images
 
 # Folder, how long it usually takes on 2 cores with warm caches, and how it is spread over them.
 _SUITES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -33,6 +33,7 @@ def main() -> None:
             # Here and not in a fixture, which pytest would keep silent for twelve minutes.
             kubernetes_binaries()
             build_images()
+            build_images(SECOND_SPARK_VERSION)
         say(f"==> {folder} (usually {usually})")
         started = time.monotonic()
         done = subprocess.run(

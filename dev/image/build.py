@@ -17,7 +17,7 @@ from dev.image.layers import (
     python_layer,
 )
 
-__all__ = ["DEFAULT_SPARK_VERSION", "Image", "build_images", "image_names"]
+__all__ = ["DEFAULT_SPARK_VERSION", "SECOND_SPARK_VERSION", "Image", "build_images", "image_names"]
 
 _RUNTIME = "sparkpoint.dev/runtime"
 _OPERATOR = "sparkpoint.dev/operator:dev"
@@ -33,6 +33,8 @@ def _locked_spark_version() -> str:
 
 
 DEFAULT_SPARK_VERSION = _locked_spark_version()
+SECOND_SPARK_VERSION = "4.2.1"
+"""What tests build besides, to see that it is one variable."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from tests.cluster.operated import Job, job_spec
 __all__ = ["Spending", "operated_job", "spending"]
 
 _REQUESTS = "sparkpoint_operator_api_requests_total"
+_READING = ("get", "list")
 _PROCESSOR = "process_cpu_seconds_total"
 
 
@@ -45,6 +46,8 @@ class _Spent:
     requests: float
     """To the API server; without those of its Lease, which it makes whether there are jobs or not.
     """
+    writes: float
+    """Those of them that change something."""
 
 
 @dataclass(slots=True)
@@ -54,6 +57,7 @@ class Spending:
     seconds: float = 0.0
     processor: float = 0.0
     requests: float = 0.0
+    writes: float = 0.0
 
 
 @contextmanager
@@ -66,6 +70,7 @@ def spending(cluster: Cluster) -> Iterator[Spending]:
     after = _spent(cluster)
     found.processor = after.processor - before.processor
     found.requests = after.requests - before.requests
+    found.writes = after.writes - before.writes
     if found.processor < 0:
         raise Problem(
             "The operator was started anew while it was measured.",
@@ -80,11 +85,11 @@ def _spent(cluster: Cluster) -> _Spent:
         "get", "--raw", f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}:8080/proxy/metrics"
     )
     samples = [each for family in text_string_to_metric_families(page) for each in family.samples]
+    requests = [
+        each for each in samples if each.name == _REQUESTS and each.labels["resource"] != "leases"
+    ]
     return _Spent(
         processor=sum(each.value for each in samples if each.name == _PROCESSOR),
-        requests=sum(
-            each.value
-            for each in samples
-            if each.name == _REQUESTS and each.labels["resource"] != "leases"
-        ),
+        requests=sum(each.value for each in requests),
+        writes=sum(each.value for each in requests if each.labels["verb"] not in _READING),
     )

@@ -44,7 +44,6 @@ class Job:
         self.name = name
         self.spec = copy.deepcopy(spec)
         self.fed = 0
-        self.output = "/data/output"
 
     def begin(self) -> None:
         """Everything that it needs, some input, and wait until it runs with the right counts."""
@@ -101,7 +100,7 @@ class Job:
         """The counts equal the recomputed truth of all that was fed."""
         self.namespace.await_true(
             f"counts of {self.fed} files",
-            lambda: output(self.namespace, self.output) == truth(self.fed),
+            lambda: output(self.namespace) == truth(self.fed),
             seconds=seconds,
             pods=self.drivers(),
         )

@@ -11,6 +11,7 @@ from dev.cluster.lifecycle import Cluster
 from dev.console import Problem
 from sparkpoint.api.crd import JOBS, RESOURCES, SAVEPOINTS, ResourceKind
 from sparkpoint.api.schema import Schema, spec_schema, status_schema
+from sparkpoint.controller.keys import PAUSED
 from tests.cluster.namespace import Namespace
 from tests.unit.api.loading import ACCEPTED, EXAMPLES, REFUSED, Refused
 
@@ -35,7 +36,10 @@ def kinds(definitions: None, namespace: Namespace) -> Namespace:
 
 
 def _apply(namespace: Namespace, resource: dict[str, Any], *options: str) -> dict[str, Any]:
-    said = namespace.kubectl(*_SERVER_SIDE, *options, "-o", "json", text=json.dumps(resource))
+    # Other tests of this run have an operator in the cluster; it leaves these alone.
+    about = {**resource["metadata"], "annotations": {PAUSED: "true"}}
+    text = json.dumps({**resource, "metadata": about})
+    said = namespace.kubectl(*_SERVER_SIDE, *options, "-o", "json", text=text)
     applied: dict[str, Any] = json.loads(said)
     return applied
 

@@ -6,13 +6,12 @@ import time
 import pytest
 
 from dev.cluster.lifecycle import Cluster
+from dev.image.build import SECOND_SPARK_VERSION
 from dev.image.load import load_images
 from dev.jobs import RUNTIME_IMAGE
 from tests.cluster.namespace import Namespace
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
-
-_SECOND_SPARK = "4.2.1"
 
 _STREAM = """
 import pathlib, sys, tempfile
@@ -99,11 +98,12 @@ def test_our_package_imports_in_both_images(namespace: Namespace) -> None:
         assert _run(namespace, image, program).strip() == "0.1.0"
 
 
+@pytest.mark.timeout(900)
 def test_an_image_of_another_spark_version_runs_a_stream(
     cluster: Cluster, namespace: Namespace
 ) -> None:
-    load_images(cluster, spark_version=_SECOND_SPARK)
+    load_images(cluster, spark_version=SECOND_SPARK_VERSION)
 
-    printed = _run(namespace, f"sparkpoint.dev/runtime:spark-{_SECOND_SPARK}", _STREAM)
+    printed = _run(namespace, f"sparkpoint.dev/runtime:spark-{SECOND_SPARK_VERSION}", _STREAM)
 
-    assert f"{_SECOND_SPARK} [('x', 2), ('y', 1)]" in printed
+    assert f"{SECOND_SPARK_VERSION} [('x', 2), ('y', 1)]" in printed

@@ -96,6 +96,7 @@ def test_a_driver_that_is_killed_or_deleted_is_recovered_exactly(
     job.await_phase("Running")
 
     namespace.kubectl("delete", "ssj", job.name, "--timeout=120s", timeout=150)
-    assert not namespace.pods("sparkpoint.dev/job=visits")
+    gone = "sparkpoint.dev/job=visits"  # the last driver goes with its owner
+    namespace.await_true("no pod of the job", lambda: not namespace.pods(gone), seconds=60)
     listed = json.loads(namespace.kubectl("get", "ssj", "-o", "json"))
     assert listed["items"] == []

@@ -25,6 +25,7 @@ __all__ = [
     "running_executors",
     "start",
     "truth",
+    "visited",
 ]
 
 JOB = "url-visits"
@@ -69,6 +70,11 @@ def truth(files: int) -> dict[str, int]:
     """What the counts must be after so many files."""
     counts: dict[str, int] = _LOG["expected_visits"](range(files), _LINES)
     return counts
+
+
+def visited(first: int, end: int) -> set[str]:
+    """The URLs in these files."""
+    return set(_LOG["expected_visits"](range(first, end), _LINES))
 
 
 def start(namespace: Namespace, checkpoint: str, runtime: Runtime | None = None) -> None:

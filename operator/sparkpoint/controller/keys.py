@@ -11,9 +11,11 @@ __all__ = [
     "FINALIZER",
     "JOB",
     "OPERATION",
+    "PAUSED",
     "ROLE",
     "SAVEPOINT",
     "Key",
+    "is_paused",
     "job_of",
     "key_of",
 ]
@@ -26,6 +28,9 @@ OPERATION: Final = "sparkpoint.dev/operation"
 """On a SparkSavepoint that an operation of the job takes: nobody else works on it meanwhile."""
 SAVEPOINT: Final = "sparkpoint.dev/savepoint"
 """On a worker pod that works for a SparkSavepoint and for no operation."""
+
+PAUSED: Final = "sparkpoint.dev/paused"
+"""An annotation: a person works on it, and the operator keeps its hands off."""
 
 FINALIZER: Final = "sparkpoint.dev/finalizer"
 """Keeps a resource until what belongs to it was ended in order."""
@@ -46,6 +51,13 @@ def key_of(body: Object) -> Key:
     """Of a resource."""
     about: dict[str, Any] = metadata(body)
     return Key(about["namespace"], about["name"])
+
+
+def is_paused(body: Object) -> bool:
+    """Whether it is to be left as it is; one that is being deleted goes all the same."""
+    about: dict[str, Any] = metadata(body)
+    wished = (about.get("annotations") or {}).get(PAUSED) == "true"
+    return wished and about.get("deletionTimestamp") is None
 
 
 def job_of(body: Object) -> Key | None:

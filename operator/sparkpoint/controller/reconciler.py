@@ -18,7 +18,7 @@ from sparkpoint.controller.events import Events
 from sparkpoint.controller.executor import Executor
 from sparkpoint.controller.garbage import Garbage
 from sparkpoint.controller.jobs import Job, read_job
-from sparkpoint.controller.keys import Key
+from sparkpoint.controller.keys import Key, is_paused
 from sparkpoint.controller.metrics import Metrics
 from sparkpoint.controller.observer import Observation, Observer
 from sparkpoint.controller.obstacles import Obstacles, explained
@@ -92,7 +92,12 @@ class JobReconciler:
         body = await self._look(key)
         if body is None:
             return Requeue(seconds=_LONGEST, released=True)
-        job = await self._read(body)
+        if is_paused(body):
+            return Requeue(seconds=_LONGEST)
+        try:
+            job = read_job(body)
+        except RecordError as error:
+            return await self._unreadable(body, error)
         if not job.guarded:
             # Nothing is made before we are sure to be asked when the job is deleted.
             return Requeue(seconds=_SOON)
@@ -118,13 +123,16 @@ class JobReconciler:
             self._jobs.put(key, body)
         return body
 
-    async def _read(self, body: Object) -> Job:
-        try:
-            return read_job(body)
-        except RecordError as error:
-            told = Event(reason="RecordUnreadable", message=str(error), warning=True)
-            await self._events.tell(body, told, occasion="record", now=self._clock())
-            raise
+    async def _unreadable(self, body: Object, error: RecordError) -> Requeue:
+        """Nothing is done before a person has looked; only a deletion is not held up.
+
+        Kubernetes ends what the job owns with it; data stays.
+        """
+        told = Event(reason="RecordUnreadable", message=str(error), warning=True)
+        await self._events.tell(body, told, occasion="record", now=self._clock())
+        if metadata(body).get("deletionTimestamp") is None:
+            raise error
+        return Requeue(seconds=_LONGEST, released=True)
 
     async def _tell(self, seen: Observation, decision: Decision) -> None:
         """Before it is written down: afterwards this pass does not come again."""

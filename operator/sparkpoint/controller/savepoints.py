@@ -26,7 +26,7 @@ from sparkpoint.controller.errors import (
     UnprocessableError,
 )
 from sparkpoint.controller.events import Events
-from sparkpoint.controller.keys import SAVEPOINT, Key
+from sparkpoint.controller.keys import SAVEPOINT, Key, is_paused
 from sparkpoint.controller.metrics import Metrics
 from sparkpoint.controller.obstacles import explained
 from sparkpoint.controller.passes import Passes, Requeue
@@ -90,6 +90,8 @@ class SavepointReconciler:
         if body is None:
             self.forget(key)
             return Requeue(seconds=_AT_REST, released=True)
+        if is_paused(body):
+            return Requeue(seconds=_AT_REST)
         view = read_savepoint(body)
         if not view.guarded:
             return Requeue(seconds=_SOON)

@@ -482,6 +482,36 @@ def test_a_record_that_cannot_be_read_stops_everything_and_is_told() -> None:
     assert "RecordUnreadable" in simulation.events()
 
 
+def test_a_record_that_cannot_be_read_does_not_hold_a_deletion_up() -> None:
+    simulation = running()
+    simulation.cluster.edit(
+        JOBS, NAMESPACE, NAME, lambda body: body["status"]["record"].update(fromTheFuture=1)
+    )
+    gone = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    simulation.cluster.edit(JOBS, NAMESPACE, NAME, lambda body: body["metadata"].update(gone))
+    simulation.restart()
+
+    assert simulation.run_pass().released
+    assert "RecordUnreadable" in simulation.events()
+
+
+def test_a_paused_job_is_left_as_it_is_until_it_goes_on_or_is_deleted() -> None:
+    simulation = running()
+    pause = {"sparkpoint.dev/paused": "true"}
+    simulation.cluster.edit(
+        JOBS, NAMESPACE, NAME, lambda body: body["metadata"].update(annotations=pause)
+    )
+    simulation.edit(**NEW_CODE)
+    simulation.cluster.calls.clear()
+    simulation.run_pass()
+    assert simulation.cluster.writes == []
+
+    simulation.cluster.edit(
+        JOBS, NAMESPACE, NAME, lambda body: body["metadata"].update(annotations={})
+    )
+    simulation.settle(lambda: simulation.is_running() and simulation.status["epoch"] == 2)
+
+
 def test_passes_over_the_same_job_never_overlap() -> None:
     simulation = running()
     simulation.edit(**NEW_CODE)
