@@ -219,7 +219,7 @@ class Upgrade(Record):
     without a savepoint. Stateless: start with empty state."""
     handover: Handover = Handover.WARM
     """Warm: the new driver starts beside the old one and waits; it needs room for both. Cold: it
-    starts when the old one has ended."""
+    starts when the old one has ended. So far, Warm is carried out as Cold."""
     compatibility: Compatibility = Compatibility.ENFORCE
     """The new code is tried on the newest savepoint before the job stops, and on the one that a job
     starts from or is restored to. Enforce: a failure ends that, and what ran runs on. Warn: it is

@@ -1,6 +1,9 @@
 """What is wished of a job now: its spec, judged, with what it refers to."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
 
 from sparkpoint.api.job import JobSpec
 from sparkpoint.controller import policy, revisions
@@ -21,6 +24,9 @@ from sparkpoint.lifecycle.record import Record, Run
 from sparkpoint.lifecycle.world import RestoreWish, Wish
 
 __all__ = ["Intent", "Intents"]
+
+_FRESH: Final = timedelta(seconds=15)
+"""How long a script counts as read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +49,12 @@ class Intent:
 class Intents:
     """Reads wishes."""
 
-    def __init__(self, cluster: Cluster, store: RevisionStore) -> None:
-        self._cluster, self._store = cluster, store
+    def __init__(
+        self, cluster: Cluster, store: RevisionStore, *, clock: Callable[[], datetime]
+    ) -> None:
+        self._cluster, self._store, self._clock = cluster, store, clock
         self._judged: dict[str, tuple[int, Acceptance]] = {}
+        self._scripts: dict[str, tuple[int, datetime, ScriptSight]] = {}
 
     async def read(self, job: Job) -> Intent:
         """What is wished of the job now."""
@@ -54,7 +63,7 @@ class Intents:
         spec = acceptance.spec
         if spec is None:
             return self._kept(job, former, invalid=acceptance.sentence)
-        script = await look_at_script(self._cluster, job.key.namespace, spec)
+        script = await self._script(job, spec)
         if script.problem:
             return self._kept(job, former or spec, script_missing=script.problem)
         return await self._wished(job, spec, script)
@@ -67,6 +76,17 @@ class Intents:
     def forget(self, uid: str) -> None:
         """The job is gone."""
         self._judged.pop(uid, None)
+        self._scripts.pop(uid, None)
+
+    async def _script(self, job: Job, spec: JobSpec) -> ScriptSight:
+        """Nobody watches ConfigMaps, and a pass every few seconds need not read them each time."""
+        now, known = self._clock(), self._scripts.get(job.uid)
+        if known is not None and known[0] == job.generation and now - known[1] < _FRESH:
+            return known[2]
+        script = await look_at_script(self._cluster, job.key.namespace, spec)
+        if not script.problem:
+            self._scripts[job.uid] = (job.generation, now, script)
+        return script
 
     async def _former(self, job: Job) -> JobSpec | None:
         """What the job was last told to run, if that is known."""

@@ -66,7 +66,7 @@ def put_together(
     job_cache, pod_cache, savepoint_cache = ObjectCache(), ObjectCache(), ObjectCache()
     store, tokens = RevisionStore(cluster), Tokens(cluster, make_token)
     events = Events(cluster)
-    intents = Intents(cluster, store)
+    intents = Intents(cluster, store, clock=clock)
     uses = SavepointUses(job_cache)
     upkeep = Upkeep(
         cluster,

@@ -128,7 +128,7 @@ def test_untouched_sample_is_read(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", _PARSERS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_mutated_bytes_end_in_a_value_or_a_checkpoint_error(name: str, data: st.DataObject) -> None:
     parse, sample = _PARSERS[name]
@@ -150,7 +150,7 @@ _WHOLE = {
 
 
 @pytest.mark.parametrize("name", _WHOLE)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_checkpoint_with_a_mutated_file_is_planned_or_refused(
     name: str, data: st.DataObject
@@ -164,7 +164,7 @@ def test_checkpoint_with_a_mutated_file_is_planned_or_refused(
 
 
 @pytest.mark.parametrize("name", _WHOLE)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_checkpoint_with_renamed_files_is_described_or_refused(
     name: str, data: st.DataObject

@@ -86,7 +86,7 @@ def _is_needed(path: str, world: World) -> bool:
     return not (own and path.removesuffix("changelog") + "zip" in world.checkpoint.files)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(world=worlds())
 def test_planned_state_loads_and_none_of_it_can_be_spared(world: World) -> None:
     plan = plan_batch(world.checkpoint)
@@ -99,7 +99,7 @@ def test_planned_state_loads_and_none_of_it_can_be_spared(world: World) -> None:
         assert not world.loads({p: data for p, data in needed.items() if p != path}), path
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(world=worlds(), data=st.data())
 def test_plan_is_refused_exactly_when_spark_could_not_load(
     world: World, data: st.DataObject
@@ -117,7 +117,7 @@ def test_plan_is_refused_exactly_when_spark_could_not_load(
     assert not set(missing) & rest.keys()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(world=worlds())
 def test_files_of_a_plan_alone_are_complete_and_plan_to_themselves(world: World) -> None:
     plan = plan_batch(world.checkpoint)
@@ -131,7 +131,7 @@ def test_files_of_a_plan_alone_are_complete_and_plan_to_themselves(world: World)
     assert [f.path for f in again.files] == [f.path for f in plan.files]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(world=worlds(), back=st.integers(1, 12), max_chain=st.integers(0, 14), data=st.data())
 def test_plan_over_a_parents_files_loads_and_reads_none_that_is_purged(
     world: World, back: int, max_chain: int, data: st.DataObject

@@ -100,7 +100,7 @@ def test_a_parent_stays_below_its_child_whatever_the_clocks_say() -> None:
     assert draw([node("a", 9), node("b", 1, "a")]) == "* b\n* a"
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.integers(-1, 30), st.integers(0, 20)), max_size=31))
 def test_every_savepoint_is_drawn_once_and_above_its_parent(shape: list[tuple[int, int]]) -> None:
     nodes = [
@@ -118,7 +118,7 @@ def test_every_savepoint_is_drawn_once_and_above_its_parent(shape: list[tuple[in
     assert all(line == line.rstrip() for line in lines)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 20)), min_size=1, max_size=31))
 def test_lines_lead_from_every_savepoint_down_to_its_parent(shape: list[tuple[int, int]]) -> None:
     nodes = [

@@ -31,13 +31,13 @@ def through_the_api_server(written: dict[str, object]) -> dict[str, object]:
 
 
 @given(RECORDS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_a_jobs_record_comes_back_as_it_was_written(record: Record) -> None:
     assert read_record(through_the_api_server(write_record(record))) == record
 
 
 @given(st.from_type(SavepointRecord))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_savepoints_record_comes_back_as_it_was_written(record: SavepointRecord) -> None:
     assert read_savepoint_record(through_the_api_server(write_savepoint_record(record))) == record
 

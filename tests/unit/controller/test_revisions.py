@@ -253,7 +253,7 @@ def _patched(paths: list[str]) -> JobSpec:
     return JobSpec.model_validate(plain)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(paths=_PATHS)
 def test_digests_are_functions_of_the_spec_alone(paths: list[str]) -> None:
     spec = _patched(paths)
@@ -267,7 +267,7 @@ def test_digests_are_functions_of_the_spec_alone(paths: list[str]) -> None:
         assert re.fullmatch("[0-9a-f]{10}", digest)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(then=_PATHS, now=_PATHS)
 def test_an_old_revision_takes_todays_live_fields_and_stays_the_same_revision(
     then: list[str], now: list[str]

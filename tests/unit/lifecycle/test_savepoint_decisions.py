@@ -66,7 +66,7 @@ WORLDS = st.builds(
 
 
 @given(WORLDS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_deciding_comes_to_rest_in_a_world_that_does_not_change(world: SavepointWorld) -> None:
     for _ in range(20):
         decision = decide_savepoint(world)
@@ -79,7 +79,7 @@ def test_deciding_comes_to_rest_in_a_world_that_does_not_change(world: Savepoint
 
 
 @given(WORLDS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_what_must_never_happen_does_not(world: SavepointWorld) -> None:
     decision = decide_savepoint(world)
     tasks = [each.task for each in decision.actions if isinstance(each, StartTask)]
@@ -99,7 +99,7 @@ def test_what_must_never_happen_does_not(world: SavepointWorld) -> None:
 
 
 @given(WORLDS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_a_complete_savepoint_stays_complete(world: SavepointWorld) -> None:
     complete = replace(world.record, state=SavepointState.COMPLETED)
 

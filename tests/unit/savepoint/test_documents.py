@@ -58,7 +58,7 @@ def test_the_golden_table_is_read(tmp_path: Path) -> None:
 
 
 @given(records=st.lists(RECORD, max_size=20, unique_by=lambda record: record.path.split("/")[0]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_tables_round_trip(records: list[FileRecord]) -> None:
     whole = [r for r in records if r.object != r.digest or r.offset == 0]
 
@@ -82,7 +82,7 @@ JSON = st.recursive(
 
 
 @given(key=st.sampled_from(sorted(golden())), value=JSON)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_a_manifest_with_any_field_swapped_is_read_or_refused_in_words(
     key: str, value: object
 ) -> None:
@@ -93,7 +93,7 @@ def test_a_manifest_with_any_field_swapped_is_read_or_refused_in_words(
 
 
 @given(data=st.binary(max_size=200), cut=st.integers(0, 2000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_a_manifest_that_is_cut_off_or_garbage_is_refused_in_words(data: bytes, cut: int) -> None:
     whole = (GOLDEN / "manifest-1.json").read_bytes()
     for broken in (data, whole[: min(cut, len(whole) - 2)], whole + data + b"x"):
@@ -164,7 +164,7 @@ def test_a_table_that_is_a_bomb_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @given(data=st.binary(max_size=300), cut=st.integers(0, 300))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_a_table_of_garbage_is_refused(data: bytes, cut: int) -> None:
     whole = (GOLDEN / "table-1.bin").read_bytes()
     for broken in (data, whole[: min(cut, len(whole) - 1)], whole + b"x", b"SPT1" + data):

@@ -98,7 +98,7 @@ HISTORIES = st.lists(
 
 
 @given(history=HISTORIES, policy=POLICIES)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_laws_of_retention(history: list[Savepoint], policy: RetentionPolicy) -> None:
     plan = plan_retention(history, policy, now=NOW)
     stays = {each.savepoint.id for each in plan.keep}

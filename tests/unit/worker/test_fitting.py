@@ -60,7 +60,7 @@ def answers(draw: st.DrawFn) -> Answer:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(answers())
 def test_every_answer_fits_and_says_what_it_leaves_out(answer: Answer) -> None:
     text = render(answer)

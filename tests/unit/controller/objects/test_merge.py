@@ -50,7 +50,7 @@ _PODS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(base=_PODS, over=_PODS)
 def test_it_is_idempotent_and_changes_neither_side(
     base: dict[str, Any], over: dict[str, Any]
@@ -64,7 +64,7 @@ def test_it_is_idempotent_and_changes_neither_side(
     assert (base, over) == before
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(pod=_PODS)
 def test_nothing_over_it_or_under_it_leaves_it_as_it_is(pod: dict[str, Any]) -> None:
     assert merge(pod, {}) == pod
@@ -72,7 +72,7 @@ def test_nothing_over_it_or_under_it_leaves_it_as_it_is(pod: dict[str, Any]) -> 
     assert merge(pod, pod) == pod
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(first=_PODS, second=_PODS, third=_PODS)
 def test_layers_may_be_put_together_in_any_grouping(
     first: dict[str, Any], second: dict[str, Any], third: dict[str, Any]
@@ -80,7 +80,7 @@ def test_layers_may_be_put_together_in_any_grouping(
     assert merge(merge(first, second), third) == merge(first, merge(second, third))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(base=_PODS, over=_PODS)
 def test_what_is_laid_over_wins_and_everything_else_stays(
     base: dict[str, Any], over: dict[str, Any]
@@ -100,7 +100,7 @@ def test_what_is_laid_over_wins_and_everything_else_stays(
         assert replaced or kept in merged["volumes"]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(base=_PODS, over=_PODS)
 def test_the_first_container_is_that_of_what_is_laid_over(
     base: dict[str, Any], over: dict[str, Any]

@@ -37,7 +37,7 @@ def _until(text: str, ends: str) -> tuple[str, str]:
     return out, text[index:]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(properties=st.dictionaries(_TEXT.filter(bool), _TEXT, max_size=5))
 def test_java_reads_back_what_was_written(properties: dict[str, str]) -> None:
     assert _read(render_properties(properties)) == properties
