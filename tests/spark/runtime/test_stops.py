@@ -124,7 +124,7 @@ def end_again_and_again(root: Path, ends: int) -> None:
 
 
 def test_drivers_that_are_ended_or_killed_lose_nothing(tmp_path: Path) -> None:
-    end_again_and_again(tmp_path, 3)
+    end_again_and_again(tmp_path, 2)
 
 
 @pytest.mark.soak
