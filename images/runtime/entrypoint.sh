@@ -27,12 +27,14 @@ executor)
     # Spark passes each Java option in a variable of its own: SPARK_JAVA_OPT_0, _1, ...
     set --
     index=0
+    collector=""
     while eval "option=\${SPARK_JAVA_OPT_${index}-}" && [ -n "${option}" ]; do
         set -- "$@" "${option}"
+        case "${option}" in -XX:+Use*GC) collector="${option}" ;; esac
         index=$((index + 1))
     done
-    if [ -n "${SPARK_EXECUTOR_CORES:-}" ] && [ "${SPARK_EXECUTOR_CORES}" -le 1 ]; then
-        # One core gains nothing from a parallel collector.
+    if [ -z "${collector}" ] && [ "${SPARK_EXECUTOR_CORES:-2}" -le 1 ]; then
+        # One core gains nothing from a parallel collector; a JVM with two chosen does not start.
         set -- -XX:+UseSerialGC "$@"
     fi
     # The archive of Spark's classes fits a class path that begins with the jar it was made from.

@@ -5,8 +5,9 @@ more than what it would tell. The driver's pod itself is the lifecycle's busines
 """
 
 import logging
+from collections.abc import Coroutine
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from sparkpoint.api.errors import InvalidResourceError
 from sparkpoint.api.job import JobSpec
@@ -22,8 +23,10 @@ from sparkpoint.controller.cluster import (
     metadata,
     owner_uid,
 )
-from sparkpoint.controller.errors import ConflictError
+from sparkpoint.controller.errors import ConflictError, ForbiddenError, UnprocessableError
+from sparkpoint.controller.objects import Owner
 from sparkpoint.controller.observer import Observation
+from sparkpoint.controller.obstacles import explained
 from sparkpoint.controller.revisionstore import RevisionStore, Stored
 from sparkpoint.controller.spreading import spread
 from sparkpoint.controller.tokens import Tokens
@@ -34,6 +37,7 @@ __all__ = ["Drift", "repaired"]
 logger = logging.getLogger(__name__)
 
 _EVERY: Final = timedelta(minutes=10)
+_SOON: Final = timedelta(minutes=1)
 
 
 class Drift:
@@ -48,8 +52,10 @@ class Drift:
         run, uid, now = record.run, seen.job.uid, seen.world.now
         if run is None or record.suspended or record.finished or not self._is_time(uid, run, now):
             return
+        # What cannot be done now is done soon, and holds nothing else up meanwhile.
+        self._due[uid] = (run.attempt, now + _SOON)
         for name in sorted(record.revisions()):
-            await self._keep(seen, spec, name)
+            await _tried(f"{seen.job.key}: revision {name}", self._keep(seen, spec, name))
         await self._look(seen, spec, run)
         self._due[uid] = (run.attempt, now + _EVERY)
 
@@ -79,8 +85,7 @@ class Drift:
             return
         whole = revisions.effective(stored.spec, spec)
         secret = objects.agent_secret_name(owner.name, run.epoch)
-        if await find(self._cluster, SECRETS, owner.namespace, secret) is None:
-            await self._tokens.ensure(owner, run.epoch)
+        await _tried(f"{seen.job.key}: Secret {secret}", self._keep_token(owner, run.epoch, secret))
         try:
             *beside, _ = objects.driver_objects(
                 owner,
@@ -96,7 +101,12 @@ class Drift:
             # A template that an earlier operator took: told when the next driver is to be made.
             return
         for body in (objects.ui_service(owner, whole), *beside):
-            await self._put_right(body, owner.uid)
+            what = f"{seen.job.key}: {body['kind']} {metadata(body)['name']}"
+            await _tried(what, self._put_right(body, owner.uid))
+
+    async def _keep_token(self, owner: Owner, epoch: int, secret: str) -> None:
+        if await find(self._cluster, SECRETS, owner.namespace, secret) is None:
+            await self._tokens.ensure(owner, epoch)
 
     async def _put_right(self, wanted: Object, uid: str) -> None:
         about = metadata(wanted)
@@ -116,6 +126,16 @@ class Drift:
     def forget(self, uid: str) -> None:
         """The job is gone."""
         self._due.pop(uid, None)
+
+
+async def _tried(what: str, repair: Coroutine[Any, Any, None]) -> None:
+    """One that is refused (a quota, a policy, a right) keeps none of the others from their turn."""
+    try:
+        await repair
+    except (ForbiddenError, UnprocessableError) as error:
+        ends = isinstance(error, ForbiddenError) and error.is_of_ending_namespace
+        level = logging.DEBUG if ends else logging.WARNING
+        logger.log(level, "%s cannot be put right: %s", what, explained(error))
 
 
 def repaired(found: Object, wanted: Object) -> Object | None:

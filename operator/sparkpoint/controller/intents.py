@@ -20,6 +20,7 @@ from sparkpoint.controller.wishes import (
     restore_key,
     restore_wish,
 )
+from sparkpoint.lifecycle.phases import UNTOUCHED
 from sparkpoint.lifecycle.record import Record, Run
 from sparkpoint.lifecycle.world import RestoreWish, Wish
 
@@ -79,9 +80,14 @@ class Intents:
         self._scripts.pop(uid, None)
 
     async def _script(self, job: Job, spec: JobSpec) -> ScriptSight:
-        """Nobody watches ConfigMaps, and a pass every few seconds need not read them each time."""
+        """Nobody watches ConfigMaps, and a pass every few seconds need not read them each time.
+
+        Only while an operation can still turn back: what it leads to must be what is wished now.
+        """
         now, known = self._clock(), self._scripts.get(job.uid)
-        if known is not None and known[0] == job.generation and now - known[1] < _FRESH:
+        operation = job.record.operation
+        settled = operation is None or operation.phase not in UNTOUCHED
+        if settled and known is not None and known[0] == job.generation and now - known[1] < _FRESH:
             return known[2]
         script = await look_at_script(self._cluster, job.key.namespace, spec)
         if not script.problem:

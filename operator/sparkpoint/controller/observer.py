@@ -13,11 +13,11 @@ from sparkpoint.controller.keys import ATTEMPT, EPOCH, JOB, ROLE, SAVEPOINT
 from sparkpoint.controller.nodes import lost_pods
 from sparkpoint.controller.objects import AGENT_PORT
 from sparkpoint.controller.obstacles import Obstacle, refused_driver
-from sparkpoint.controller.podfacts import created_at, is_over, label, pod_fact
+from sparkpoint.controller.podfacts import created_at, is_over, label, parse_time, pod_fact
 from sparkpoint.controller.policy import UNKNOWN
 from sparkpoint.controller.refusals import Refusal, refused_worker
 from sparkpoint.controller.revisionstore import RevisionStore
-from sparkpoint.controller.savepointfacts import completed_at, newest_savepoint
+from sparkpoint.controller.savepointfacts import completed_at, newest_savepoint, status_of
 from sparkpoint.controller.tokens import Tokens
 from sparkpoint.controller.workerfacts import is_worker, worker_fact
 from sparkpoint.lifecycle.naming import life_of
@@ -38,7 +38,9 @@ class Observation:
     pods: tuple[Object, ...] = ()
     answer: AgentAnswer | None = None
     savepoints: tuple[Object, ...] = ()
-    """The SparkSavepoints of the job."""
+    """The SparkSavepoints that name the job, also those of an earlier job of this name."""
+    own_savepoints: tuple[Object, ...] = ()
+    """Those of this life of the job: all that it may count upon, tell of, and remove."""
     leftover: str = ""
     """What is left of an earlier job of this name: nothing begins before it is gone."""
 
@@ -91,6 +93,7 @@ class Observer:
         answer = await self._ask_agent(job, pods)
         lost = await lost_pods(self._cluster, pods, self._clock())
         savepoints = self._savepoints.of(job.key)
+        own = _of_this_life(job, savepoints)
         wish = intent.wish or _nothing(job)
         seen, run = _pod_facts(job, pods, lost), job.record.run
         workers = _worker_facts(job, pods, lost)
@@ -103,7 +106,7 @@ class Observer:
             workers=(*workers, *refused_worker(refusal, workers)),
             agent=agent_fact(answer, attempt=run.attempt) if answer and run else None,
             revisions=await self._kept(job, wish),
-            newest=newest_savepoint(job.key, _of_this_life(job, savepoints)),
+            newest=newest_savepoint(job.key, own),
             life=life_of(job.uid),
         )
         return Observation(
@@ -113,6 +116,7 @@ class Observer:
             pods=tuple(pods),
             answer=answer,
             savepoints=savepoints,
+            own_savepoints=own,
             leftover=_leftover(job, seen),
         )
 
@@ -193,10 +197,23 @@ def _known(job: Job, fact: PodFact, pod: Object) -> PodFact:
     return replace(fact, role="executor", exit=None) if foreign else fact
 
 
-def _of_this_life(job: Job, savepoints: Sequence[Object]) -> list[Object]:
+def _of_this_life(job: Job, savepoints: Sequence[Object]) -> tuple[Object, ...]:
     """Not those of an earlier job of this name: their state is another one's."""
     born = created_at(job.body)
-    return [body for body in savepoints if born is None or (completed_at(body) or born) >= born]
+    return tuple(body for body in savepoints if born is None or _is_since(born, body))
+
+
+def _is_since(born: datetime, savepoint: Object) -> bool:
+    """Whether it was taken of the job that was born then, or is still to be taken."""
+    made = created_at(savepoint) or born
+    if savepoint["spec"].get("existing"):
+        # When it was taken says nothing: it was made known to the job that was there.
+        return made >= born
+    if status_of(savepoint).get("phase") == "Failed":
+        return (parse_time(status_of(savepoint).get("startedAt")) or made) >= born
+    complete = completed_at(savepoint)
+    # Kubernetes knows seconds alone: what was complete in that very second was made in it, too.
+    return complete is None or (complete, made) >= (born, born)
 
 
 def _leftover(job: Job, pods: Sequence[PodFact]) -> str:

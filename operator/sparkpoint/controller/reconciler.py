@@ -24,6 +24,7 @@ from sparkpoint.controller.observer import Observation, Observer
 from sparkpoint.controller.obstacles import Obstacles, explained
 from sparkpoint.controller.operationsavepoints import OperationSavepoints
 from sparkpoint.controller.passes import Passes, Requeue
+from sparkpoint.controller.podfacts import parse_time
 from sparkpoint.controller.refusals import Refusals
 from sparkpoint.controller.reports import report
 from sparkpoint.controller.statuses import without_progress
@@ -45,6 +46,8 @@ __all__ = ["JobReconciler"]
 logger = logging.getLogger(__name__)
 
 _AT_ONCE: Final = 0.2
+_UNREADABLE: Final = timedelta(minutes=10)
+"""For the operator that can read a record to take a deletion over."""
 _SOON: Final = 1.0
 _REFUSED: Final = 5.0
 """Seconds until what was refused is decided upon, or tried again."""
@@ -124,13 +127,14 @@ class JobReconciler:
         return body
 
     async def _unreadable(self, body: Object, error: RecordError) -> Requeue:
-        """Nothing is done before a person has looked; only a deletion is not held up.
+        """Nothing is done before a person has looked; only a deletion is not held up for ever.
 
         Kubernetes ends what the job owns with it; data stays.
         """
+        now, deleted = self._clock(), parse_time(metadata(body).get("deletionTimestamp"))
         told = Event(reason="RecordUnreadable", message=str(error), warning=True)
-        await self._events.tell(body, told, occasion="record", now=self._clock())
-        if metadata(body).get("deletionTimestamp") is None:
+        await self._events.tell(body, told, occasion="record", now=now)
+        if deleted is None or now - deleted < _UNREADABLE:
             raise error
         return Requeue(seconds=_LONGEST, released=True)
 

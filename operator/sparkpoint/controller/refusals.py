@@ -61,4 +61,4 @@ def refused_worker(refusal: Refusal | None, seen: Sequence[WorkerFact]) -> tuple
     if any(worker.name == refusal.worker for worker in seen):
         return ()
     failed = WorkerState.FAILED
-    return (WorkerFact(name=refusal.worker, state=failed, message=refusal.message),)
+    return (WorkerFact(name=refusal.worker, state=failed, message=refusal.message, refused=True),)

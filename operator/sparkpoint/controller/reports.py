@@ -37,7 +37,7 @@ def report(seen: Observation, decision: Decision, obstacle: Obstacle | None) -> 
     """The status of the job after this pass."""
     job, world = seen.job, replace(seen.world, record=decision.record)
     same = _same_run(job.record, decision.record)
-    newest = newest_completed(job.key, seen.savepoints)
+    newest = newest_completed(job.key, seen.own_savepoints)
     driver = seen.driver if same else None
     waited_for = (driver, _worker(seen, decision.record), *(_executors(seen) if same else ()))
     stuck = stuck_pod(waited_for, world.now)
@@ -102,7 +102,7 @@ def _around(seen: Observation, obstacle: Obstacle | None, stuck: Stuck | None) -
     refused = obstacle.message if obstacle is not None else ""
     health = None
     if spec is not None and spec.savepoints is not None:
-        health = savepoint_health(seen.job.key, seen.savepoints, due=_overdue(seen, spec))
+        health = savepoint_health(seen.job.key, seen.own_savepoints, due=_overdue(seen, spec))
     return Circumstances(
         invalid=intent.invalid,
         script_missing=intent.script_missing,
@@ -123,12 +123,12 @@ def _overdue(seen: Observation, spec: JobSpec) -> datetime | None:
     schedule = spec.savepoints.schedule if spec.savepoints is not None else None
     if schedule is None:
         return None
-    name, complete = seen.job.key.name, [b for b in seen.savepoints if completed_at(b) is not None]
+    complete = [body for body in seen.own_savepoints if completed_at(body) is not None]
     return late_since(
         schedule,
         seen.world.now,
         running_since=seen.job.record.healthy_since,
-        last=max(periodic_times(name, complete), default=None),
+        last=max(periodic_times(seen.job.key.name, complete), default=None),
     )
 
 

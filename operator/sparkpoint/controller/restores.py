@@ -1,14 +1,17 @@
 """The savepoint that a job is to be restored from: whether it can be, and where it is."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from sparkpoint.api.common import ManifestReference
 from sparkpoint.api.policies import RestoreFrom, Savepoints
 from sparkpoint.controller.cluster import SAVEPOINTS, Cluster, Object, find, metadata
-from sparkpoint.controller.keys import Key
+from sparkpoint.controller.keys import JOB, Key
 
 __all__ = ["Restorable", "find_restorable", "held_by", "reference"]
+
+
+_ID: Final = "spec.restoreFrom.manifest.id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +40,16 @@ async def find_restorable(cluster: Cluster, job: Key, wanted: RestoreFrom) -> Re
         )
     phase = (body.get("status") or {}).get("phase") or "Pending"
     problem = "" if phase == "Completed" else _not_complete(name, phase)
+    problem = _leaving(body, "spec.restoreFrom.savepoint") or problem
     return Restorable(savepoint=reference(job, body), place=held_by(body), problem=problem)
+
+
+def _leaving(body: Object, field: str) -> str:
+    """Nothing begins from what may be gone before it is read."""
+    about = metadata(body)
+    if about.get("deletionTimestamp") is None:
+        return ""
+    return f"{field}: SparkSavepoint {about['name']} is being deleted: choose another one"
 
 
 def _not_complete(name: str, phase: str) -> str:
@@ -54,21 +66,27 @@ async def _in_repository(cluster: Cluster, job: Key, manifest: ManifestReference
     name, problem = manifest.name or manifest.id, ""
     if manifest.name is None and of != (job.namespace, job.name):
         # A driver looks for ids among the savepoints of its own job alone.
-        name = await _name_of(cluster, job, manifest)
-        problem = "" if name is not None else _nameless(job, manifest)
+        body = await _with_id(cluster, job, manifest)
+        name = _own_name(body) if body is not None else None
+        problem = _leaving(body, _ID) if body is not None else _nameless(job, manifest)
     savepoint = _shortened(job, *of, name or manifest.id)
     place = Savepoints(repository=manifest.repository, endpoint_url=manifest.endpoint_url)
     return Restorable(savepoint=savepoint, place=place, problem=problem)
 
 
-async def _name_of(cluster: Cluster, job: Key, manifest: ManifestReference) -> str | None:
-    """Of the savepoint with this id, if this namespace has a SparkSavepoint of it."""
+async def _with_id(cluster: Cluster, job: Key, manifest: ManifestReference) -> Object | None:
+    """The SparkSavepoint of this namespace, if it has one, of the savepoint with this id.
+
+    Those that the operator made are labelled with their job; only a person's own need all be read.
+    """
     if manifest.namespace not in (None, job.namespace):
         return None
-    for body in await cluster.list(SAVEPOINTS, job.namespace, labels={}):
-        known = (body.get("status") or {}).get("id") == manifest.id
-        if known and reference(job, body) == f"{job.namespace}/{manifest.job}/{_own_name(body)}":
-            return _own_name(body)
+    for labels in ({JOB: manifest.job}, {}):
+        for body in await cluster.list(SAVEPOINTS, job.namespace, labels=labels):
+            known = (body.get("status") or {}).get("id") == manifest.id
+            place = f"{job.namespace}/{manifest.job}/{_own_name(body)}"
+            if known and reference(job, body) == place:
+                return body
     return None
 
 
@@ -78,7 +96,7 @@ def _nameless(job: Key, manifest: ManifestReference) -> str:
     else:
         why = f"no SparkSavepoint of job {manifest.job} in namespace {job.namespace} has this id"
     return (
-        "spec.restoreFrom.manifest.id: a savepoint of another job is found by its name, and "
+        f"{_ID}: a savepoint of another job is found by its name, and "
         f"{why}: give name instead of id, or make a SparkSavepoint of it with spec.existing"
     )
 

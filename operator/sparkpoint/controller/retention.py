@@ -11,7 +11,7 @@ from typing import Any, Final
 from sparkpoint.api.policies import Retention, RetentionRule
 from sparkpoint.api.scalars import Duration, Trigger
 from sparkpoint.controller.cluster import Object, metadata
-from sparkpoint.controller.keys import Key
+from sparkpoint.controller.keys import Key, is_paused
 from sparkpoint.controller.podfacts import created_at, parse_time
 from sparkpoint.controller.savepointfacts import completed_at, newest_completed, of_job, status_of
 from sparkpoint.controller.schedules import newest_periodic
@@ -94,7 +94,8 @@ def _verdict(body: Object, reasons: _Reasons) -> Verdict:
 def _lasting(body: Object, users: Users, scheduled: str | None) -> _Reasons:
     """What keeps it whatever the rules say; `scheduled` is the newest of the schedule."""
     tags: list[str] = body["spec"].get("tags") or []
-    found = [_Reason(f"tag {tag}") for tag in tags]
+    found = [_Reason("paused")] if is_paused(body) else []
+    found += [_Reason(f"tag {tag}") for tag in tags]
     found += [_Reason(f"used by {user}") for user in users.get(_name(body), ())]
     if _name(body) == scheduled:
         # Without it, its time would seem to have been missed, and it would be taken again.

@@ -11,7 +11,7 @@ from sparkpoint.controller.cluster import JOBS, PODS, Cluster, Object, find, met
 from sparkpoint.controller.errors import RecordError
 from sparkpoint.controller.intents import Intents
 from sparkpoint.controller.jobs import Job, read_job
-from sparkpoint.controller.keys import ATTEMPT, EPOCH, JOB, ROLE, SAVEPOINT
+from sparkpoint.controller.keys import ATTEMPT, EPOCH, JOB, ROLE, SAVEPOINT, is_paused
 from sparkpoint.controller.nodes import lost_pods
 from sparkpoint.controller.observer import agent_url
 from sparkpoint.controller.savepointuses import SavepointUses, mentions, names_of
@@ -90,7 +90,7 @@ class SavepointObserver:
             job=_state(job, spec, view),
             epoch=run.epoch if run is not None else None,
             operation=under_way.id if under_way is not None else None,
-            used=self._is_used(view, job),
+            used=await self._is_used(view, job),
             agent=said,
             workers=tuple(
                 worker_fact(pod, lost_since=lost.get(metadata(pod)["uid"])) for pod in workers
@@ -146,15 +146,15 @@ class SavepointObserver:
         found = await self._cluster.list(PODS, view.key.namespace, labels=labels)
         return sorted(found, key=lambda pod: str(metadata(pod).get("creationTimestamp")))
 
-    def _is_used(self, view: SavepointView, job: Job | None) -> bool:
+    async def _is_used(self, view: SavepointView, job: Job | None) -> bool:
         """Whether a job may go back to it, begins from it or names it."""
         if view.deleting is None:
             return False
         if job is not None and not mentions(job).isdisjoint(names_of(view.body)):
             return True
-        self._uses.renew(view.key.namespace, self._clock())
-        users = self._uses.users(view.body, self._clock())
-        return any(user != view.job.name for user in users)
+        index = await self._uses.ask(self._cluster, view.key.namespace, self._clock())
+        # Its own job was asked above, unless its record cannot be read.
+        return any(job is None or user != job.key.name for user in index.users(view.body))
 
 
 def _is_unfinished(view: SavepointView) -> bool:
@@ -166,6 +166,8 @@ def _state(job: Job | None, spec: JobSpec | None, view: SavepointView) -> JobSta
         return JobState.MISSING
     if spec is None or view.identity(spec) is None:
         return JobState.UNUSABLE
+    if is_paused(job.body):
+        return JobState.PAUSED
     record = job.record
     if record.operation is not None or job.deleting is not None:
         return JobState.BUSY

@@ -3,85 +3,121 @@
 A savepoint is named in three ways: as a resource, by its place in a repository, and by its id.
 """
 
+import asyncio
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from sparkpoint.controller.cache import ObjectCache
-from sparkpoint.controller.cluster import Object, metadata
+from sparkpoint.controller.cluster import JOBS, Cluster, Object, metadata
 from sparkpoint.controller.errors import RecordError
 from sparkpoint.controller.jobs import Job, read_job
-from sparkpoint.controller.keys import Key
+from sparkpoint.controller.keys import Key, key_of
 from sparkpoint.controller.restores import reference
 
-__all__ = ["SavepointUses", "mentions", "names_of"]
+__all__ = ["Index", "SavepointUses", "mentions", "names_of"]
 
 _FRESH: Final = timedelta(minutes=1)
 """How old an answer may be that is only shown; whoever removes something asks anew."""
+_JUST_NOW: Final = timedelta(seconds=5)
+"""How old the API server's answer may be: a thousand jobs may remove something at full hour."""
 
-Index = Mapping[str, frozenset[str]]
-"""One of a savepoint's names -> the jobs that mention it."""
+_Read = Mapping[str, tuple[str, frozenset[str]]]
+"""Job -> the version of it that was read, and what it mentions."""
+
+
+class Index:
+    """Who mentions what, as far as it was looked at."""
+
+    def __init__(self, *looks: _Read) -> None:
+        self._users: defaultdict[str, set[str]] = defaultdict(set)
+        for look in looks:
+            for job, (_, mentioned) in look.items():
+                for name in mentioned:
+                    self._users[name].add(job)
+
+    def users(self, savepoint: Object) -> tuple[str, ...]:
+        """Names of the jobs that need it."""
+        known = [self._users.get(name, set()) for name in names_of(savepoint)]
+        return tuple(sorted(set().union(*known)))
 
 
 class SavepointUses:
-    """What the jobs of a namespace mention, as the watch showed them last."""
+    """What the jobs of a namespace mention."""
 
     def __init__(self, jobs: ObjectCache) -> None:
         self._jobs = jobs
-        self._known: dict[str, tuple[datetime, Index]] = {}
-        self._read: dict[str, dict[str, tuple[str, frozenset[str]]]] = {}
-        """Namespace -> job -> the version that was read last, and what it mentions."""
+        self._shown: dict[str, tuple[datetime, Index]] = {}
+        self._listed: dict[str, tuple[datetime, _Read]] = {}
+        self._known: dict[str, _Read] = {}
+        self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def users(self, savepoint: Object, now: datetime) -> tuple[str, ...]:
-        """Names of the jobs that need it; what is known of them may be a minute old."""
+        """Names of the jobs that need it, to be shown.
+
+        What is known may be a minute old, and is not all while the watch is still filling.
+        """
         namespace = metadata(savepoint)["namespace"]
-        known = self._known.get(namespace)
-        if known is None or now - known[0] > _FRESH:
-            known = self.renew(namespace, now)
-        return _users(known[1], savepoint)
+        shown = self._shown.get(namespace)
+        if shown is None or now - shown[0] > _FRESH:
+            shown = self._shown[namespace] = (now, Index(self._look(namespace)))
+        return shown[1].users(savepoint)
 
-    def renew(self, namespace: str, now: datetime) -> tuple[datetime, Index]:
-        """Look at all jobs of a namespace again."""
-        found = self._read[namespace] = dict(self._present(namespace))
-        index = _index({name: mentioned for name, (_, mentioned) in found.items()})
-        known = self._known[namespace] = (now, index)
-        return known
+    async def ask(self, cluster: Cluster, namespace: str, now: datetime) -> Index:
+        """For whoever is about to remove something: all jobs, as the API server has them.
 
-    def _present(self, namespace: str) -> Iterator[tuple[str, tuple[str, frozenset[str]]]]:
+        With what the watch has shown since, so that what was asked for just now serves many.
+        """
+        async with self._asking[namespace]:
+            listed = self._listed.get(namespace)
+            if listed is None or now - listed[0] > _JUST_NOW:
+                found = await cluster.list(JOBS, namespace, labels={})
+                listed = self._listed[namespace] = (now, self._read(namespace, found))
+        index = Index(listed[1], self._look(namespace))
+        self._shown[namespace] = (now, index)
+        return index
+
+    def _look(self, namespace: str) -> _Read:
+        """At what the watch has shown."""
+        owners = [owner for owner in self._jobs.owners() if owner.namespace == namespace]
+        found = [self._jobs.get(owner, owner.name) for owner in owners]
+        return self._read(namespace, [body for body in found if body is not None])
+
+    def _read(self, namespace: str, jobs: Iterable[Object]) -> _Read:
         """Only what has changed is read again: a namespace may have thousands of jobs."""
-        former = self._read.get(namespace, {})
-        for owner in self._jobs.owners():
-            body = self._jobs.get(owner, owner.name) if owner.namespace == namespace else None
-            if body is None:
-                continue
-            version = f"{metadata(body).get('uid')}/{metadata(body).get('resourceVersion')}"
-            known = former.get(owner.name)
+        former, found = self._known.get(namespace, {}), {}
+        for body in jobs:
+            about = metadata(body)
+            version = f"{about.get('uid')}/{about.get('resourceVersion')}"
+            known = former.get(about["name"])
             if known is None or known[0] != version:
                 known = (version, _mentioned(body))
-            yield owner.name, known
+            found[about["name"]] = known
+        self._known[namespace] = found
+        return found
 
 
 def _mentioned(body: Object) -> frozenset[str]:
     try:
         return mentions(read_job(body))
     except RecordError:
-        # Nothing is done to it before a person has looked; nor does it begin from anything.
-        return frozenset()
+        # A person is to put it right: until then, whatever it may be about is needed.
+        key, record = key_of(body), (body.get("status") or {}).get("record")
+        words = set(_words(record))
+        return frozenset({*words, *(_place(key, word) for word in words), *_wanted(key, body)})
 
 
-def _index(jobs: Mapping[str, frozenset[str]]) -> Index:
-    found: dict[str, set[str]] = {}
-    for job, mentioned in jobs.items():
-        for name in mentioned:
-            found.setdefault(name, set()).add(job)
-    return {name: frozenset(users) for name, users in found.items()}
-
-
-def _users(index: Index, savepoint: Object) -> tuple[str, ...]:
-    found: set[str] = set()
-    for name in names_of(savepoint):
-        found |= index.get(name, frozenset())
-    return tuple(sorted(found))
+def _words(written: object) -> Iterator[str]:
+    """Every string in it, however deep."""
+    if isinstance(written, str):
+        yield written
+    elif isinstance(written, Mapping):
+        for each in written.values():
+            yield from _words(each)
+    elif isinstance(written, list):
+        for each in written:
+            yield from _words(each)
 
 
 def mentions(job: Job) -> frozenset[str]:
@@ -89,12 +125,12 @@ def mentions(job: Job) -> frozenset[str]:
     if job.record.removed:
         return frozenset()
     written = {_place(job.key, name) for name in job.record.references()}
-    return frozenset(written | set(_wanted(job)))
+    return frozenset({*written, *_wanted(job.key, job.body)})
 
 
-def _wanted(job: Job) -> Iterable[str]:
+def _wanted(job: Key, body: Object) -> Iterable[str]:
     """What the spec names, be it valid or not: a mistake elsewhere must not cost a savepoint."""
-    wanted: Any = job.spec.get("restoreFrom")
+    wanted: Any = (body.get("spec") or {}).get("restoreFrom")
     if not isinstance(wanted, Mapping):
         return
     if wanted.get("savepoint"):
@@ -105,7 +141,7 @@ def _wanted(job: Job) -> Iterable[str]:
     if manifest.get("id"):
         yield _identity(str(manifest["id"]))
     if manifest.get("name"):
-        namespace = manifest.get("namespace") or job.key.namespace
+        namespace = manifest.get("namespace") or job.namespace
         yield f"{namespace}/{manifest.get('job')}/{manifest['name']}"
 
 

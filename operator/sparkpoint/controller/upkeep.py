@@ -2,7 +2,7 @@
 the objects beside its driver."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -12,6 +12,7 @@ from sparkpoint.controller.cache import ObjectCache
 from sparkpoint.controller.cluster import SAVEPOINTS, Cluster, Object, create_or_get, metadata
 from sparkpoint.controller.drift import Drift
 from sparkpoint.controller.errors import ConflictError, NotFoundError
+from sparkpoint.controller.keys import is_paused
 from sparkpoint.controller.observer import Observation
 from sparkpoint.controller.podfacts import created_at
 from sparkpoint.controller.retention import Verdict, judge
@@ -70,11 +71,17 @@ class Upkeep:
         """Remove what has had its time, and tell of the rest why it stays."""
         if spec.savepoints is None or not self._is_due(seen, record):
             return
-        verdicts = self._judge(seen, spec, record)
+        key, now = seen.job.key, seen.world.now
+
+        def shown(body: Object) -> list[str]:
+            # What this job needs itself is in hand.
+            return [user for user in self._uses.users(body, now) if user != key.name]
+
+        verdicts = _judge(seen, spec, record, shown)
         if not all(verdict.kept_because for verdict in verdicts):
-            # Another job may have begun to need what is about to be removed.
-            self._uses.renew(seen.job.key.namespace, seen.world.now)
-            verdicts = self._judge(seen, spec, record)
+            # A job, be it this one, may need what is about to be removed, and no watch show it yet.
+            index = await self._uses.ask(self._cluster, key.namespace, now)
+            verdicts = _judge(seen, spec, record, index.users)
         for verdict in verdicts:
             if verdict.kept_because:
                 await self._tell(verdict)
@@ -91,23 +98,12 @@ class Upkeep:
         self._judged[seen.job.uid] = (present, now)
         return True
 
-    def _judge(self, seen: Observation, spec: JobSpec, record: Record) -> tuple[Verdict, ...]:
-        rules = spec.savepoints.retention if spec.savepoints is not None else None
-        if rules is None:
-            return ()
-        key, now = seen.job.key, seen.world.now
-        own = mentions(replace(seen.job, record=record))
-        users = {}
-        for body in seen.savepoints:
-            mine = [] if own.isdisjoint(names_of(body)) else [key.name]
-            others = [user for user in self._uses.users(body, now) if user != key.name]
-            users[metadata(body)["name"]] = mine + others
-        return judge(key, seen.savepoints, rules, users=users, now=now)
-
     async def _tell(self, verdict: Verdict) -> None:
         """Write it into the status, if it is news; one that changed meanwhile has another turn."""
         body = verdict.savepoint
-        status = dict(status_of(body))
+        if is_paused(body):
+            return
+        status = _spared(status_of(body))
         status.pop("expiresAt", None)
         status["keptBecause"] = list(verdict.kept_because)
         if verdict.expires is not None:
@@ -135,10 +131,13 @@ class Upkeep:
             await self.retire(verdict.savepoint)
 
     async def retire(self, body: Object) -> None:
-        """Remove a savepoint with its data: first it is written down that the data goes, too."""
-        status: Mapping[str, Any] = body.get("status") or {}
+        """Remove a savepoint with its data: first it is written down that the data goes, too.
+
+        The data of one that was made known is somebody else's, and stays unless it says otherwise.
+        """
+        status: Mapping[str, Any] = status_of(body)
         record = status.get("record") or {}
-        if not record.get("expired"):
+        if not record.get("expired") and not body["spec"].get("existing"):
             marked = {**status, "record": {**record, "expired": True}}
             try:
                 body = await self._cluster.replace_status({**body, "status": marked})
@@ -152,8 +151,12 @@ class Upkeep:
         await self._cluster.delete(SAVEPOINTS, about["namespace"], about["name"], uid=about["uid"])
 
     async def retire_all(self, seen: Observation) -> int:
-        """Remove all savepoints of a job that is being deleted; how many are left."""
-        left = [body for body in seen.savepoints if of_job(body) == seen.job.key]
+        """Remove all savepoints of a job that is being deleted; how many are left.
+
+        Those that a person works on stay, and the job does not wait for them.
+        """
+        own = [body for body in seen.own_savepoints if of_job(body) == seen.job.key]
+        left = [body for body in own if not is_paused(body)]
         for body in left:
             if metadata(body).get("deletionTimestamp") is None:
                 await self.retire(body)
@@ -163,6 +166,31 @@ class Upkeep:
         """The job is gone."""
         self._judged.pop(uid, None)
         self._drift.forget(uid)
+
+
+def _judge(
+    seen: Observation,
+    spec: JobSpec,
+    record: Record,
+    users_of: Callable[[Object], Iterable[str]],
+) -> tuple[Verdict, ...]:
+    rules = spec.savepoints.retention if spec.savepoints is not None else None
+    if rules is None:
+        return ()
+    key, own = seen.job.key, mentions(replace(seen.job, record=record))
+    users = {}
+    for body in seen.own_savepoints:
+        mine = [] if own.isdisjoint(names_of(body)) else [key.name]
+        users[metadata(body)["name"]] = [*mine, *users_of(body)]
+    return judge(key, seen.own_savepoints, rules, users=users, now=seen.world.now)
+
+
+def _spared(status: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a savepoint that stays after all: nobody who deletes it later means its data, too."""
+    record: Mapping[str, Any] = status.get("record") or {}
+    if not record.get("expired"):
+        return dict(status)
+    return {**status, "record": {**record, "expired": False}}
 
 
 def _version(body: Object) -> tuple[str, str]:

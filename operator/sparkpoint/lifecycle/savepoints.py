@@ -45,6 +45,9 @@ _UNUSABLE = (
 )
 
 
+_PAUSED = "The job is paused."
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavepointDecision:
     """Write `record` down, then do `actions`, then look again after `wake` or when woken."""
@@ -89,6 +92,8 @@ def _pending(world: SavepointWorld) -> SavepointDecision:
         return _wait(world, _NO_JOB, _SELDOM)
     if world.job is JobState.UNUSABLE:
         return _wait(world, _UNUSABLE, _SELDOM)
+    if world.job is JobState.PAUSED:
+        return _wait(world, _PAUSED, _SELDOM)
     if wish.existing:
         return _begin(world, Taker.WORKER)
     match world.job:
@@ -97,7 +102,11 @@ def _pending(world: SavepointWorld) -> SavepointDecision:
         case JobState.STANDING:
             return _begin(world, Taker.WORKER)
         case JobState.BUSY:
-            return _wait(world, f"Waiting for {world.operation} of the job to end.", _SELDOM)
+            return _wait(
+                world,
+                f"Waiting for {world.operation or 'the deletion'} of the job to end.",
+                _SELDOM,
+            )
         case _:
             return _wait(world, "Waiting for the job to run: it has no state yet.", _SELDOM)
 
@@ -162,6 +171,8 @@ def _task(
     name, worker = task_name(world.name, task, world.record.tries), world.worker(task)
     if worker is None and world.job in (JobState.MISSING, JobState.UNUSABLE):
         return _wait(world, "Waiting for the job, whose image does the work.", _SELDOM)
+    if worker is None and world.job is JobState.PAUSED:
+        return _wait(world, _PAUSED, _SELDOM)
     if worker is None and world.refused is not None:
         return _failed(world, world.refused.message, retry_helps=world.refused.retry_helps)
     if worker is None:
@@ -259,7 +270,9 @@ def _marked(task: SavepointTask) -> Callable[[SavepointWorld], SavepointDecision
 def _deleted(world: SavepointWorld, since: datetime) -> SavepointDecision:
     record, wish = world.record, world.wish
     begun = record.state is not SavepointState.PENDING or record.started is not None
-    if not (wish.dispose or record.expired) or not begun:
+    # The data of one that was made known is somebody else's: retention never means it.
+    disposes = wish.dispose or (record.expired and not wish.existing)
+    if not disposes or not begun:
         return SavepointDecision(record=record, released=True)
     if world.now - since > _DISPOSAL:
         return _let_go(world, f"Its data stays in the repository. {record.message}".strip())

@@ -56,6 +56,8 @@ class JobState(Enum):
     """There is no spec to make a worker pod from, or no repository."""
     UNBORN = "unborn"
     """Nothing of it has run yet."""
+    PAUSED = "paused"
+    """A person works on it: nothing is started for it."""
     BUSY = "busy"
     """An operation is under way."""
     RUNNING = "running"

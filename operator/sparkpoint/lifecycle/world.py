@@ -202,6 +202,8 @@ class WorkerFact:
     deleting: bool = False
     lost: bool = False
     """Nobody can say whether it has ended."""
+    refused: bool = False
+    """It never was: the API server does not take it."""
     answer: str = ""
     """Captured, NothingCommitted, Compatible, Incompatible, Unknown, Removed."""
     message: str = ""

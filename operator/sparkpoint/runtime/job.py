@@ -35,7 +35,7 @@ from sparkpoint.runtime.promises import broken_promises
 from sparkpoint.runtime.queries import StartedQuery, stop_queries
 from sparkpoint.runtime.restoring import Restoring
 from sparkpoint.runtime.script import ScriptEnd
-from sparkpoint.runtime.seeding import seed_fork
+from sparkpoint.runtime.seeding import prepare_sink
 from sparkpoint.runtime.tracebacks import place_in
 from sparkpoint.runtime.writing import Asked, Launch
 from sparkpoint.storage import Store
@@ -333,7 +333,7 @@ class RunningJob:
     def seed(self, identity: Identity, file_sink: str) -> None:
         """Make a fork's new sink one that Spark can read."""
         endpoint = self._options.endpoint_url
-        seed_fork(self._directory, identity.folder, file_sink, endpoint_url=endpoint)
+        prepare_sink(self._directory, identity.folder, file_sink, endpoint_url=endpoint)
 
     def register(self, query: StartedQuery) -> None:
         """A query runs: watch it."""

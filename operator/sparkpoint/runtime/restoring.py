@@ -12,7 +12,8 @@ from sparkpoint.checkpoint.sink import SINK_LOG
 from sparkpoint.runtime.explaining import explain, is_foreseen
 from sparkpoint.runtime.model import ErrorInfo
 from sparkpoint.runtime.options import RestoreOptions
-from sparkpoint.savepoint import MaterializeRequest, Mode, Repository
+from sparkpoint.savepoint import MaterializeRequest, Mode, Repository, Savepoint
+from sparkpoint.savepoint.errors import SinkConflictError
 from sparkpoint.savepoint.manifest import Manifest
 from sparkpoint.savepoint.progress import Amount
 from sparkpoint.savepoint.sinks import SinkPolicy
@@ -71,6 +72,8 @@ class Restoring:
         namespace, _, name = self._job.partition("/")
         found = repository.find(options.savepoint, namespace=namespace, job=name)
         mode = Mode(options.sink)
+        if mode is Mode.REWIND:
+            _check_own(found, self._job)
         sinks = _known_sinks(found.manifest, self._endpoint_url, mode)
         request = MaterializeRequest(mode=mode, sink_policy=_POLICIES[mode], sinks=sinks)
         result = repository.materialize(found, self._target, request, progress=_Logged())
@@ -87,6 +90,19 @@ class Restoring:
         except StorageError as error:
             # The restore is done: that `sparkpoint log` will not show it is no reason to fail.
             logger.warning("`sparkpoint log` will not show this restore: %s", error)
+
+
+def _check_own(found: Savepoint, job: str) -> None:
+    """Another job may be writing where its savepoint says: its sink is not ours to cut."""
+    manifest = found.manifest
+    of = f"{manifest.namespace}/{manifest.job}"
+    written = [query.sink.uri for query in manifest.queries if query.sink and query.sink.uri]
+    if of != job and written:
+        raise SinkConflictError(
+            f"{found.key} is a savepoint of another job, which writes to {', '.join(written)}: "
+            "rewinding would cut its output. Restore it with the sink policy fork, and let the "
+            "script write elsewhere."
+        )
 
 
 _POLICIES = {

@@ -1,49 +1,71 @@
-"""The empty beginning of the log that a fork's new file sink needs: without, Spark cannot read it.
+"""The file sink of a query that begins from a savepoint, looked at before it starts.
 
-It is put there before the query starts, again and again until the fork has committed a batch of its
-own, so that a driver which is killed meanwhile leaves nothing half-done.
+It must not know batches that are still to come. A fork's new one gets the empty beginning of the
+log without which Spark cannot read it: before the query starts, again and again until the fork has
+committed a batch of its own, so that a driver which is killed meanwhile leaves nothing half-done.
 """
 
 import logging
 
 from sparkpoint.checkpoint.names import batch_number
-from sparkpoint.checkpoint.sink import SINK_LOG, read_sink_log, seed_sink
+from sparkpoint.checkpoint.sink import SINK_LOG, SinkLog, read_sink_log, seed_sink
 from sparkpoint.savepoint.contents import Mode
+from sparkpoint.savepoint.errors import SinkConflictError
 from sparkpoint.savepoint.marker import Marker, read_marker
 from sparkpoint.savepoint.sinks import SinkAction, apply_sink
 from sparkpoint.storage import Store, open_store
-from sparkpoint.storage.errors import BadLocationError
+from sparkpoint.storage.errors import StorageError
 
-__all__ = ["seed_fork"]
+__all__ = ["prepare_sink"]
 
 logger = logging.getLogger("sparkpoint.runtime")
 
 
-def seed_fork(epoch: Store, folder: str, sink_uri: str, *, endpoint_url: str | None) -> None:
-    """Do it if the query in this folder is a fork that has not committed anything yet."""
+def prepare_sink(epoch: Store, folder: str, sink_uri: str, *, endpoint_url: str | None) -> None:
+    """For a query that begins from a savepoint and has not committed anything since.
+
+    SinkConflictError if its sink knows batches that it has not begun: Spark would skip them, and
+    lose their state too.
+    """
     marker = read_marker(epoch)
-    if marker is None or marker.mode != Mode.FORK.value or folder not in marker.query_ids:
+    if marker is None or folder not in marker.query_ids:
         return
-    batch = _restored_batch(marker, folder)
+    batch = _restored(marker, f"{folder}/commits")
     if batch is None or _newest(epoch, f"{folder}/commits") != batch:
         return
     try:
         sink = open_store(sink_uri, endpoint_url)
-    except BadLocationError as error:
-        logger.warning("Query %s: Spark may not be able to read its new sink: %s", folder, error)
+        log = _log_of(sink)
+    except StorageError as error:
+        logger.warning("Query %s: its sink could not be looked at: %s", folder, error)
         return
+    begun = _restored(marker, f"{folder}/offsets") or batch
+    if _newest(epoch, f"{folder}/offsets") == begun and (log.latest or 0) > begun:
+        raise SinkConflictError(
+            f"Query {folder} goes on after batch {batch}, and {sink.uri} has output up to batch "
+            f"{log.latest}: Spark would skip the batches between, and lose their state too. Let "
+            "the script write elsewhere, or to where the savepoint's own output is."
+        )
+    if marker.mode == Mode.FORK.value:
+        _seed(folder, sink, log, batch)
+
+
+def _seed(folder: str, sink: Store, log: SinkLog, batch: int) -> None:
     seeds = seed_sink(batch)
-    present = {entry.path.rsplit("/", 1)[-1] for entry in sink.children(SINK_LOG)[1]}
     # What is there may be a beginning that was begun, and nothing else.
-    if set(read_sink_log(present).entries.values()) - seeds.keys():
+    if set(log.entries.values()) - seeds.keys():
         return
     created = tuple((f"{SINK_LOG}/{name}", data) for name, data in seeds.items())
     apply_sink(SinkAction(folder, sink.uri, create=created), sink)
     logger.info("Query %s: the log of its new sink %s begins at batch %d", folder, sink.uri, batch)
 
 
-def _restored_batch(marker: Marker, folder: str) -> int | None:
-    prefix = f"{folder}/commits/"
+def _log_of(sink: Store) -> SinkLog:
+    return read_sink_log(entry.path.rsplit("/", 1)[-1] for entry in sink.children(SINK_LOG)[1])
+
+
+def _restored(marker: Marker, log: str) -> int | None:
+    prefix = f"{log}/"
     names = (path.removeprefix(prefix) for path in marker.files if path.startswith(prefix))
     numbers = (batch_number(name) for name in names)
     return max((number for number in numbers if number is not None), default=None)

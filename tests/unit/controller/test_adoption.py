@@ -1,10 +1,12 @@
 """A new job begins from what somebody else left: a checkpoint, or a savepoint of another job."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from sparkpoint.controller.cluster import SAVEPOINTS, Object
+from sparkpoint.controller.cluster import SAVEPOINTS, Kind, Object
+from sparkpoint.controller.keys import FINALIZER, JOB
 from tests.unit.controller.simulation import NAMESPACE, SPEC, Simulation
 
 OLD = "s3://old/visits"
@@ -100,8 +102,10 @@ def other_savepoint(**more: Any) -> Object:
     }
 
 
-def known(simulation: Simulation, **more: Any) -> None:
-    simulation.cluster.add(other_savepoint(**more))
+def known(simulation: Simulation, *, labels: dict[str, str] | None = None, **more: Any) -> None:
+    body = other_savepoint(**more)
+    body["metadata"]["labels"] = labels or {}
+    simulation.cluster.add(body)
     status = {"phase": "Completed", "name": "noon-1", "id": "cd" * 32}
     simulation.cluster.edit(SAVEPOINTS, NAMESPACE, "noon", lambda body: body.update(status=status))
 
@@ -115,6 +119,47 @@ def test_a_savepoint_of_another_job_is_found_by_its_id() -> None:
     [driver] = simulation.pods("driver")
     assert after(line(driver), "--restore") == "shop/other/noon-1"
     assert after(line(driver), "--sink") == "fork"
+
+
+def test_a_savepoint_that_the_operator_made_is_found_without_reading_all_of_the_namespace() -> None:
+    simulation = Simulation({**SPEC, "restoreFrom": {**FORK, "sink": "Fork"}})
+    known(simulation, labels={JOB: "other"})
+    asked: list[Mapping[str, str]] = []
+    original = simulation.cluster.list
+
+    async def list_(kind: Kind, namespace: str, *, labels: Mapping[str, str]) -> Sequence[Object]:
+        asked.extend([labels] if kind == SAVEPOINTS else [])
+        return await original(kind, namespace, labels=labels)
+
+    simulation.cluster.list = list_  # type: ignore[method-assign]
+    simulation.settle(simulation.is_running)
+
+    assert asked
+    assert all(labels == {JOB: "other"} for labels in asked)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "field"),
+    [({"savepoint": "noon"}, "savepoint"), (FORK, "manifest.id")],
+    ids=["by its resource", "by its id"],
+)
+def test_nothing_begins_from_a_savepoint_that_is_being_deleted(
+    wanted: dict[str, Any], field: str
+) -> None:
+    simulation = Simulation({**SPEC, "restoreFrom": {**wanted, "sink": "Fork"}})
+    known(simulation)
+    guard = {"finalizers": [FINALIZER]}
+    simulation.cluster.edit(
+        SAVEPOINTS, NAMESPACE, "noon", lambda body: body["metadata"].update(guard)
+    )
+    simulation.cluster.remove(SAVEPOINTS, NAMESPACE, "noon")
+
+    for _ in range(3):
+        simulation.run_pass()
+
+    said = f"spec.restoreFrom.{field}: SparkSavepoint noon is being deleted"
+    assert said in simulation.condition("Progressing")["message"]
+    assert simulation.pods("driver") == []
 
 
 @pytest.mark.parametrize(

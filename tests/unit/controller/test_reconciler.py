@@ -487,7 +487,7 @@ def test_a_record_that_cannot_be_read_does_not_hold_a_deletion_up() -> None:
     simulation.cluster.edit(
         JOBS, NAMESPACE, NAME, lambda body: body["status"]["record"].update(fromTheFuture=1)
     )
-    gone = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    gone = {"deletionTimestamp": "2020-01-01T00:00:00Z"}
     simulation.cluster.edit(JOBS, NAMESPACE, NAME, lambda body: body["metadata"].update(gone))
     simulation.restart()
 

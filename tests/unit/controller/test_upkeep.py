@@ -1,6 +1,7 @@
 """What a job needs beside its driver, with the whole operator but for kopf: savepoints that stay or
 go, objects that somebody deleted, pods that are left."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ from sparkpoint.controller.cache import ObjectCache
 from sparkpoint.controller.cluster import (
     BUDGETS,
     CONFIG_MAPS,
+    JOBS,
     REVISIONS,
     SAVEPOINTS,
     SECRETS,
@@ -17,19 +19,29 @@ from sparkpoint.controller.cluster import (
     Object,
     metadata,
 )
+from sparkpoint.controller.errors import (
+    ClusterError,
+    ForbiddenError,
+    UnavailableError,
+    UnprocessableError,
+)
 from sparkpoint.controller.jobs import Job, read_job
 from sparkpoint.controller.keys import FINALIZER, Key
 from sparkpoint.controller.podfacts import lingers
 from sparkpoint.controller.savepointuses import SavepointUses, mentions, names_of
 from sparkpoint.runtime.model import EndReason
-from tests.unit.controller.simulation import NAME, NAMESPACE, SPEC, Simulation
+from tests.unit.controller.fakecluster import FakeCluster
+from tests.unit.controller.simulation import KEY, NAME, NAMESPACE, SPEC, Simulation
 
 SERVICES = Kind("v1", "Service", "services")
 HOUR = timedelta(hours=1)
 
 
 def running(**changes: Any) -> Simulation:
+    """A job that has been there for long."""
     simulation = Simulation({**SPEC, **changes})
+    born = {"creationTimestamp": "2026-10-01T00:00:00Z"}
+    simulation.cluster.edit(JOBS, NAMESPACE, NAME, lambda body: body["metadata"].update(born))
     simulation.settle(simulation.is_running)
     return simulation
 
@@ -40,7 +52,13 @@ def pass_time(simulation: Simulation, time: timedelta) -> None:
 
 
 def add_savepoint(
-    simulation: Simulation, name: str, *, age: timedelta, phase: str = "Completed", **spec: Any
+    simulation: Simulation,
+    name: str,
+    *,
+    age: timedelta,
+    phase: str = "Completed",
+    record: dict[str, Any] | None = None,
+    **spec: Any,
 ) -> None:
     """One that was taken long ago."""
     now = simulation.world.now
@@ -55,7 +73,9 @@ def add_savepoint(
         }
     )
     simulation.world.now = now
-    status = {"phase": phase, "completedAt": moment, "id": f"{name:0<64}", "name": name}
+    status = {"phase": phase, "completedAt": moment, "id": f"{name:0<64}", "name": name} | (
+        {"record": record} if record else {}
+    )
     simulation.cluster.edit(SAVEPOINTS, NAMESPACE, name, lambda body: body.update(status=status))
 
 
@@ -121,8 +141,17 @@ def test_who_needs_a_savepoint_is_known_from_spec_and_record(
     assert (not mentions(read("fork", **parts)).isdisjoint(names_of(SAVEPOINT))) == used
 
 
+NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
+
+
+def asked(
+    uses: SavepointUses, cluster: FakeCluster, *, later: timedelta = timedelta()
+) -> tuple[str, ...]:
+    return asyncio.run(uses.ask(cluster, NAMESPACE, NOW + later)).users(SAVEPOINT)
+
+
 def test_a_job_that_changes_its_mind_needs_another_savepoint() -> None:
-    jobs, now = ObjectCache(), datetime(2026, 11, 16, 12, tzinfo=UTC)
+    jobs, now = ObjectCache(), NOW
     uses, fork = SavepointUses(jobs), Key(NAMESPACE, "fork")
     wanted = {"restoreFrom": {"savepoint": "monday"}}
     jobs.put(fork, job("fork", spec=wanted))
@@ -135,13 +164,61 @@ def test_a_job_that_changes_its_mind_needs_another_savepoint() -> None:
     assert uses.users(SAVEPOINT, now) == ("fork",)
 
     # What is shown may be a minute old; who removes something asks anew.
-    uses.renew(NAMESPACE, now)
+    assert asked(uses, FakeCluster(lambda: now)) == ()
     assert uses.users(SAVEPOINT, now) == ()
     jobs.put(
         fork,
         {**job("fork", spec=wanted), "metadata": {**changed["metadata"], "resourceVersion": "3"}},
     )
     assert uses.users(SAVEPOINT, now + timedelta(minutes=2)) == ("fork",)
+
+
+def test_what_the_watch_has_not_shown_yet_is_known_from_the_api_server() -> None:
+    cluster, uses = FakeCluster(lambda: NOW), SavepointUses(ObjectCache())
+    cluster.add(job("fork", spec={"restoreFrom": {"savepoint": "monday"}}))
+
+    assert uses.users(SAVEPOINT, NOW) == ()
+    assert asked(uses, cluster) == ("fork",)
+
+
+def test_many_that_remove_something_at_once_ask_the_api_server_once() -> None:
+    cluster, jobs = FakeCluster(lambda: NOW), ObjectCache()
+    uses = SavepointUses(jobs)
+
+    async def many() -> None:
+        await asyncio.gather(*(uses.ask(cluster, NAMESPACE, NOW) for _ in range(20)))
+
+    asyncio.run(many())
+    assert len(cluster.calls) == 1
+    # What the watch shows counts at once, and the API server is asked again soon.
+    wanted = {"restoreFrom": {"savepoint": "monday"}}
+    jobs.put(Key(NAMESPACE, "fork"), job("fork", spec=wanted))
+    assert asked(uses, cluster) == ("fork",)
+    cluster.add(job("other", spec=wanted))
+    assert asked(uses, cluster, later=timedelta(seconds=6)) == ("fork", "other")
+    assert len(cluster.calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("record", "wanted"),
+    [
+        ({"run": RUN, "ofANewerOperator": True}, None),
+        ({"run": {"source": [{"savepoint": "monday"}]}, "removed": "yes"}, "visits"),
+        ("damaged", {"savepoint": "monday"}),
+    ],
+    ids=["as given", "of the job itself", "in the spec"],
+)
+def test_a_job_whose_record_cannot_be_read_needs_whatever_it_may_be_about(
+    record: Any, wanted: Any
+) -> None:
+    cluster = FakeCluster(lambda: NOW)
+    name = wanted if isinstance(wanted, str) else "fork"
+    spec = {"restoreFrom": wanted} if isinstance(wanted, dict) else {}
+    cluster.add(job(name, spec=spec))
+    status = {"record": record}
+    cluster.edit(JOBS, NAMESPACE, name, lambda body: body.update(status=status))
+
+    assert asked(SavepointUses(ObjectCache()), cluster) == (name,)
 
 
 def test_what_the_job_itself_names_is_not_removed() -> None:
@@ -157,12 +234,31 @@ def test_what_the_job_itself_names_is_not_removed() -> None:
     assert f"used by {NAME}" in simulation.savepoint("named")["status"]["keptBecause"]
 
 
+def test_what_the_job_itself_has_begun_to_name_is_not_removed_though_the_watch_lags() -> None:
+    simulation = running(savepoints={**SPEC["savepoints"], "retention": {"last": 1}})
+    add_savepoint(simulation, "new", age=HOUR)
+    add_savepoint(simulation, "named", age=2 * HOUR, retention={"ttl": "2h1m"})
+    pass_time(simulation, timedelta(minutes=1))
+    assert left(simulation) == ["named", "new"]
+    simulation.feed()
+
+    simulation.edit(restoreFrom={"savepoint": "named"})
+    simulation.world.now += timedelta(seconds=20)
+    add_savepoint(simulation, "older", age=3 * HOUR)
+    simulation.operator.savepoint_cache.put(KEY, simulation.savepoint("older"))
+    setattr(simulation, "feed", lambda: None)  # noqa: B010 - the watch shows nothing for now
+    simulation.run_pass()
+
+    assert "deletionTimestamp" in metadata(simulation.savepoint("older"))
+    assert "deletionTimestamp" not in metadata(simulation.savepoint("named"))
+
+
 def test_what_another_job_names_is_not_removed() -> None:
     simulation = running(savepoints={**SPEC["savepoints"], "retention": {"last": 1}})
     for name, hours in (("new", 1), ("forked", 2), ("old", 3)):
         add_savepoint(simulation, name, age=hours * HOUR)
-    fork = job("fork", spec={"restoreFrom": {"savepoint": "forked"}})
-    simulation.operator.job_cache.put(Key(NAMESPACE, "fork"), fork)
+    # The watch has not shown it yet.
+    simulation.cluster.add(job("fork", spec={"restoreFrom": {"savepoint": "forked"}}))
 
     simulation.settle(lambda: left(simulation) == ["forked", "new"], passes=400)
 
@@ -191,14 +287,43 @@ def test_an_operator_that_dies_while_it_removes_savepoints_is_followed(
 def test_a_savepoint_that_another_job_names_keeps_its_data_when_it_is_deleted() -> None:
     simulation = running()
     add_savepoint(simulation, "forked", age=HOUR, onDelete="Delete")
-    fork = job("fork", spec={"restoreFrom": {"savepoint": "forked"}})
-    simulation.operator.job_cache.put(Key(NAMESPACE, "fork"), fork)
+    simulation.cluster.add(job("fork", spec={"restoreFrom": {"savepoint": "forked"}}))
 
     simulation.cluster.remove(SAVEPOINTS, NAMESPACE, "forked")
     simulation.settle(lambda: left(simulation) == [], longest=60)
 
     assert simulation.pods("worker") == []
     assert "DataRetained" in simulation.events()
+
+
+def test_a_savepoint_whose_own_job_cannot_be_read_keeps_its_data() -> None:
+    simulation = running()
+    add_savepoint(simulation, "mine", age=HOUR, onDelete="Delete")
+    record = {"run": {"source": {"savepoint": "mine"}}}
+    simulation.cluster.edit(
+        JOBS, NAMESPACE, NAME, lambda body: body["status"].update(record=record)
+    )
+    simulation.cluster.remove(SAVEPOINTS, NAMESPACE, "mine")
+
+    simulation.run_savepoints()
+
+    assert left(simulation) == ["mine"]
+    assert "go back to it" in simulation.savepoint("mine")["status"]["message"]
+    assert simulation.pods("worker") == []
+
+
+def test_a_savepoint_that_stays_after_all_keeps_its_data_when_somebody_deletes_it() -> None:
+    simulation = running()
+    # An operator died between the word that it goes and its deletion; then it got a tag.
+    add_savepoint(simulation, "kept", age=HOUR, record={"expired": True}, tags=["gold"])
+    simulation.settle(lambda: "keptBecause" in simulation.savepoint("kept")["status"])
+    simulation.world.answers = lambda pod: None
+
+    simulation.cluster.remove(SAVEPOINTS, NAMESPACE, "kept")
+    simulation.run_savepoints()
+
+    assert left(simulation) == []
+    assert simulation.pods("worker") == []
 
 
 def test_why_a_savepoint_stays_is_written_once() -> None:
@@ -281,6 +406,47 @@ def test_a_driver_that_follows_finds_its_secret_although_somebody_deleted_it() -
     simulation.settle(lambda: simulation.is_running() and simulation.status["attempt"] == 2)
 
     assert simulation.cluster.find(SECRETS, NAMESPACE, "visits-e1-agent") is not None
+
+
+@pytest.mark.parametrize("error", [ForbiddenError("no"), UnprocessableError("bad")])
+def test_a_repair_that_is_refused_holds_nothing_else_up(
+    error: ClusterError, caplog: pytest.LogCaptureFixture
+) -> None:
+    simulation = running(savepoints={**SPEC["savepoints"], "retention": {"last": 1}})
+    simulation.cluster.erase(SERVICES, NAMESPACE, "visits-ui")
+    simulation.cluster.erase(BUDGETS, NAMESPACE, "visits-e1-a1")
+
+    def refuse(verb: str, what: Object | str) -> ClusterError | None:
+        return error if isinstance(what, dict) and what["kind"] == "Service" else None
+
+    simulation.cluster.refuse = refuse
+    pass_time(simulation, timedelta(minutes=11))
+    add_savepoint(simulation, "new", age=HOUR)
+    add_savepoint(simulation, "old", age=2 * HOUR)
+    simulation.world.answers = lambda pod: {"answer": "Disposed"}
+    simulation.settle(lambda: left(simulation) == ["new"])
+
+    assert simulation.cluster.find(BUDGETS, NAMESPACE, "visits-e1-a1") is not None
+    told = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert len(told) == 1
+    assert told[0].startswith(f"{NAMESPACE}/{NAME}: Service visits-ui cannot be put right: {error}")
+
+
+def test_a_repair_that_the_api_server_does_not_answer_is_done_soon_and_holds_nothing_up() -> None:
+    simulation = running(savepoints={**SPEC["savepoints"], "retention": {"last": 1}})
+    simulation.world.answers = lambda pod: {"answer": "Disposed"}
+    simulation.cluster.erase(SERVICES, NAMESPACE, "visits-ui")
+    simulation.cluster.refuse = lambda verb, what: (
+        UnavailableError("busy") if what == "Service/visits-ui" else None
+    )
+    pass_time(simulation, timedelta(minutes=11))
+    add_savepoint(simulation, "new", age=HOUR)
+    add_savepoint(simulation, "old", age=2 * HOUR)
+    simulation.settle(lambda: left(simulation) == ["new"])
+    simulation.cluster.refuse = lambda verb, what: None
+    pass_time(simulation, timedelta(minutes=2))
+
+    assert simulation.cluster.find(SERVICES, NAMESPACE, "visits-ui") is not None
 
 
 def port_of(simulation: Simulation) -> int:

@@ -66,3 +66,34 @@ def test_a_driver_of_spark_submit_runs_as_in_sparks_own_image(
 
 def test_anything_else_is_run_as_it_is(started: Started) -> None:
     assert started("python3", "-c", "print(1)") == ["python3", "-c", "print(1)"]
+
+
+@pytest.mark.parametrize(
+    ("cores", "option", "collectors"),
+    [
+        ("1", "-Dx=y", ["-XX:+UseSerialGC"]),
+        ("1", "-XX:+UseG1GC", ["-XX:+UseG1GC"]),
+        ("4", "-Dx=y", []),
+    ],
+)
+def test_an_executor_has_one_collector_at_most(
+    started: Started, cores: str, option: str, collectors: list[str]
+) -> None:
+    names = (
+        "DRIVER_URL",
+        "EXECUTOR_ID",
+        "APPLICATION_ID",
+        "EXECUTOR_POD_IP",
+        "RESOURCE_PROFILE_ID",
+    )
+    given = {f"SPARK_{name}": "x" for name in (*names, "EXECUTOR_POD_NAME")}
+
+    told = started(
+        "executor",
+        **given,
+        SPARK_EXECUTOR_MEMORY="1g",
+        SPARK_EXECUTOR_CORES=cores,
+        SPARK_JAVA_OPT_0=option,
+    )
+
+    assert [word for word in told if word.endswith("GC")] == collectors

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -125,3 +126,25 @@ def test_a_savepoint_of_a_job_that_was_upgraded_meanwhile_begins_anew() -> None:
 
     assert first.record.state is SavepointState.PENDING
     assert (second.record.epoch, second.actions) == (2, (AskAgent(),))
+
+
+@pytest.mark.parametrize("existing", [False, True])
+def test_retention_never_removes_the_data_of_what_was_made_known(existing: bool) -> None:
+    record = SavepointRecord(state=SavepointState.COMPLETED, described=True, expired=True)
+    wish = SavepointWish(existing=existing, deleting=NOW)
+    world = SavepointWorld(name="mine", wish=wish, record=record, now=NOW, job=JobState.RUNNING)
+
+    decision = decide_savepoint(world)
+
+    assert decision.released == existing
+    assert bool(decision.actions) != existing
+
+
+def test_a_savepoint_of_a_job_that_is_being_deleted_says_what_it_waits_for() -> None:
+    world = SavepointWorld(
+        name="mine", wish=SavepointWish(), record=SavepointRecord(), now=NOW, job=JobState.BUSY
+    )
+
+    decision = decide_savepoint(world)
+
+    assert decision.record.message == "Waiting for the deletion of the job to end."

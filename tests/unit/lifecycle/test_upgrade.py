@@ -86,6 +86,35 @@ def test_without_a_savepoint_one_of_what_runs_is_taken_for_the_trial() -> None:
     assert decision.record.run == OLD
 
 
+def test_a_trial_that_captured_first_and_takes_too_long_holds_nothing_up() -> None:
+    late = upgrading(Phase.PREPARE, phase_started=ago(minutes=11))
+    seen: dict[str, Any] = {"workers": (worker(TRIAL),), **HEALTHY}
+
+    decision = decide(world(late, wish=wish(B), newest=None, **seen))
+    with_savepoint = decide(world(late, wish=wish(B), newest="s5", **seen))
+
+    assert decision.record.operation is not None
+    assert decision.record.operation.phase is Phase.STOP
+    assert [event.reason for event in decision.events] == ["CompatibilityUnknown"]
+    assert with_savepoint.record.operation is None
+
+
+def test_a_trial_pod_that_is_refused_holds_the_upgrade_back() -> None:
+    refused = worker(TRIAL, state=WorkerState.FAILED, message="quota", refused=True)
+
+    decision = decide(
+        world(upgrading(Phase.PREPARE), wish=wish(B), newest="s5", workers=(refused,), **HEALTHY)
+    )
+
+    assert decision.record.operation is None
+    assert decision.record.run == OLD
+    assert decision.record.held is not None
+    assert (decision.record.held.reason, "quota" in decision.record.held.message) == (
+        "NotPrepared",
+        True,
+    )
+
+
 def test_without_a_repository_code_is_not_tried() -> None:
     wished = wish(B, repository=False, mode="LastCommit")
 

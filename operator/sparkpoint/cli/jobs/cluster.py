@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import quote
 
 from sparkpoint.api.common import API_VERSION
-from sparkpoint.cli.jobs.errors import ConflictError, NotFoundError
+from sparkpoint.cli.jobs.errors import ConflictError, NotFoundError, UnavailableError
 
 __all__ = [
     "ATTEMPT",
@@ -57,8 +57,12 @@ FIELD_MANAGER: Final = "sparkpoint-cli"
 """Whom the API server notes as the owner of the fields that we change."""
 
 _PAGE: Final = "500"
-_WATCH: Final = "240"
+_WATCH: Final = 240
 """Seconds after which the API server ends a watch, and another one is begun."""
+_GRACE: Final = 30.0
+"""A watch that has said nothing for so long after that has lost its connection."""
+_SILENCE: Final = 60.0
+"""Seconds between two pieces of an answer that is there already."""
 _MERGE: Final = "application/merge-patch+json"
 _TRIES: Final = 10
 
@@ -85,7 +89,7 @@ class Channel(Protocol):
         body: Object | None = None,
         content: str = "application/json",
     ) -> Object: ...
-    def stream(self, path: str, *, query: Mapping[str, str]) -> Pieces: ...
+    def stream(self, path: str, *, query: Mapping[str, str], silence: float | None) -> Pieces: ...
 
 
 class Watch:
@@ -97,12 +101,22 @@ class Watch:
     def events(self) -> Iterator[tuple[str, Object]]:
         """What happened, and the object; until the API server ends the watch."""
         for line in self._pieces.lines():
-            event = json.loads(line)
-            yield str(event["type"]), event["object"]
+            yield _event(line)
 
     def close(self) -> None:
         """End it, from whichever thread."""
         self._pieces.close()
+
+
+def _event(line: bytes) -> tuple[str, Object]:
+    try:
+        event = json.loads(line)
+        return str(event["type"]), event["object"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise UnavailableError(
+            f"The cluster answered a watch with what is no event: {line[:80]!r}. Check what is "
+            "between here and its API server."
+        ) from error
 
 
 class Cluster:
@@ -173,13 +187,15 @@ class Cluster:
             "watch": "true",
             "fieldSelector": f"metadata.name={name}",
             "resourceVersion": version,
-            "timeoutSeconds": _WATCH,
+            "timeoutSeconds": str(_WATCH),
         }
-        return Watch(self._channel.stream(self._path(kind), query=query))
+        return Watch(self._channel.stream(self._path(kind), query=query, silence=_WATCH + _GRACE))
 
     def log(self, pod: str, **query: str) -> Pieces:
         """What a pod has written, with the API server's own options."""
-        return self._channel.stream(f"{self._path(PODS, pod)}/log", query=query)
+        # One that is followed may be silent for as long as the script is.
+        silence = None if query.get("follow") == "true" else _SILENCE
+        return self._channel.stream(f"{self._path(PODS, pod)}/log", query=query, silence=silence)
 
     def _path(self, kind: Kind, name: str | None = None, *, everywhere: bool = False) -> str:
         root = "/apis" if "/" in kind.api_version else "/api"

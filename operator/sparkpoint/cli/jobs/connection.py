@@ -56,18 +56,21 @@ class Stream:
         self._response = response
 
     def chunks(self) -> Iterator[bytes]:
-        """Whatever has arrived, as it arrives. A connection that breaks is the end of it."""
+        """Whatever has arrived, as it arrives; UnavailableError if it is cut off."""
         try:
             yield from self._response.stream(amt=None)
-        except (urllib3.exceptions.HTTPError, OSError):
-            return
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise UnavailableError(f"The answer of the cluster was cut off: {error}.") from error
 
     def lines(self) -> Iterator[bytes]:
-        """Line by line; one that was cut off is left out."""
+        """Line by line. A connection that breaks is the end of it; half a line is left out."""
         rest = b""
-        for chunk in self.chunks():
-            *whole, rest = (rest + chunk).split(b"\n")
-            yield from whole
+        try:
+            for chunk in self.chunks():
+                *whole, rest = (rest + chunk).split(b"\n")
+                yield from whole
+        except UnavailableError:
+            return
 
     def close(self) -> None:
         """End it: whoever reads it gets no more."""
@@ -95,13 +98,22 @@ class Connection:
         content: str = "application/json",
     ) -> Object:
         """The JSON that the API server answers with."""
-        response = self._send(method, path, query, body, content, read=_READ)
-        found: Object = json.loads(response.data)
+        response = self._send(method, path, query, body, content, read=_READ, whole=True)
+        try:
+            found: Object = json.loads(response.data)
+        except ValueError as error:
+            raise UnavailableError(
+                f"{self._api.configuration.host} answered with what is no JSON: "
+                f"{response.data[:80]!r}. Check that it is a cluster's API server (--context)."
+            ) from error
         return found
 
-    def stream(self, path: str, *, query: Mapping[str, str]) -> Stream:
-        """An answer that may take as long as it wants."""
-        return Stream(self._send("GET", path, query, None, "application/json", read=None))
+    def stream(self, path: str, *, query: Mapping[str, str], silence: float | None) -> Stream:
+        """An answer that may take as long as it wants, but is cut off after so many seconds in
+        which nothing comes: whoever is at the other end may be gone without a word."""
+        return Stream(
+            self._send("GET", path, query, None, "application/json", read=silence, whole=False)
+        )
 
     def _send(
         self,
@@ -112,6 +124,7 @@ class Connection:
         content: str,
         *,
         read: float | None,
+        whole: bool,
     ) -> urllib3.BaseHTTPResponse:
         settings = self._api.configuration
         headers = {"Accept": "application/json, */*", "Content-Type": content}
@@ -126,7 +139,7 @@ class Connection:
                 f"{settings.host}{path}" + (f"?{urlencode(query)}" if query else ""),
                 headers=headers,
                 body=None if body is None else json.dumps(body),
-                preload_content=read is not None,
+                preload_content=whole,
                 timeout=urllib3.Timeout(connect=_CONNECT, read=read),
                 retries=False,
             )

@@ -16,6 +16,9 @@ __all__ = ["follow"]
 
 _PAUSES: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 """Between tries, while the API server does not answer; after the last one it is an error."""
+_SHORT: Final = 1.0
+_BREATH: Final = 0.5
+"""After a watch that ended within a second, so that nobody is asked over and over."""
 
 
 def follow(
@@ -37,7 +40,7 @@ def follow(
                 if tick is not None:
                     yield None
                 continue
-            if isinstance(found, ClusterError):
+            if isinstance(found, Exception):
                 raise found
             yield found
     finally:
@@ -53,22 +56,31 @@ class _Reader(threading.Thread):
 
     def __init__(self, cluster: Cluster, kind: Kind, name: str) -> None:
         super().__init__(name=f"watch {name}", daemon=True)
-        self.inbox: queue.Queue[Object | ClusterError] = queue.Queue()
+        self.inbox: queue.Queue[Object | Exception] = queue.Queue()
         self._cluster, self._kind, self._name = cluster, kind, name
         self._ended = threading.Event()
         self._watch: Watch | None = None
 
     def run(self) -> None:
         """Watch, and watch again whenever the API server ends it."""
+        try:
+            self._keep_watching()
+        except Exception as error:
+            # Whoever waits would do so for ever, as this thread is all that could wake them.
+            self.inbox.put(error)
+
+    def _keep_watching(self) -> None:
         failures = 0
         while not self._ended.is_set():
+            begun = time.monotonic()
             try:
                 self._look_and_watch()
                 failures = 0
+                if time.monotonic() - begun < _SHORT:
+                    self._ended.wait(_BREATH)
             except ClusterError as error:
                 if not error.retry_helps or failures == len(_PAUSES):
-                    self.inbox.put(error)
-                    return
+                    raise
                 self._ended.wait(_PAUSES[failures])
                 failures += 1
 
@@ -86,8 +98,8 @@ class _Reader(threading.Thread):
             self._kind, self._name, body["metadata"]["resourceVersion"]
         )
         if self._ended.is_set():
+            # Read nevertheless: to its end, which is now, so that the connection is closed.
             self._watch.close()
-            return
         for what, seen in self._watch.events():
             if what == "DELETED":
                 raise NotFoundError(f"{self._kind.kind} {self._name} was deleted meanwhile.")

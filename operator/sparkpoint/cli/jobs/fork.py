@@ -1,7 +1,8 @@
 """`job fork`: a second job that begins with the state of a savepoint and writes elsewhere."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from sparkpoint.api.common import API_VERSION
 from sparkpoint.api.errors import InvalidResourceError
@@ -14,13 +15,20 @@ from sparkpoint.cli.jobs.errors import AlreadyExistsError, RefusedError
 from sparkpoint.cli.jobs.facts import metadata, spec_of
 from sparkpoint.cli.jobs.finding import find_job, find_savepoint
 from sparkpoint.cli.jobs.session import Place, open_cluster
-from sparkpoint.cli.jobs.specs import patch_between, put
+from sparkpoint.cli.jobs.specs import patch_between, put, without_secrets
 from sparkpoint.cli.jobs.verdicts import running
 
 __all__ = ["Fork", "fork_job"]
 
 _NOT_INHERITED: Final = ("suspend", "restartNonce", "restoreFrom")
-_OUTPUT: Final = ("application", "args", "driver", "sparkConf", "hadoopConf")
+_OUTPUT: Final = (
+    ("application",),
+    ("args",),
+    ("driver", "env"),
+    ("driver", "envFrom"),
+    ("sparkConf",),
+    ("hadoopConf",),
+)
 """Where a script learns where to write."""
 
 
@@ -78,17 +86,26 @@ def _manifest(body: Object, wanted: Fork, *, savepoint: str) -> Object:
 def _refuse_the_same_output(body: Object, manifest: Object, wanted: Fork) -> None:
     """The operator cannot know where a script writes; two that write to one place ruin it."""
     before, after = spec_of(body), manifest["spec"]
-    changed = any(before.get(name) != after.get(name) for name in _OUTPUT)
+    changed = any(_at(before, path) != _at(after, path) for path in _OUTPUT)
     if changed or wanted.same_output:
         return
-    arguments = " ".join(f"[{place}] {text}" for place, text in enumerate(before.get("args") or []))
+    shown = enumerate(without_secrets(before.get("args") or [], "args"))
+    arguments = " ".join(f"[{place}] {text}" for place, text in shown)
     raise RefusedError(
-        f"{wanted.name} would have the script, arguments and environment of "
+        f"{wanted.name} would have the script, arguments, environment and configuration of "
         f"{metadata(body)['name']}, and so write to the same place. Say where it writes with --set,"
         " such as --set args[1]=--output=/elsewhere"
         + (f" (its arguments are: {arguments})" if arguments else "")
         + ", or give --same-output if that is meant."
     )
+
+
+def _at(spec: Object, path: tuple[str, ...]) -> object:
+    """What is there; None also for what is there, but empty."""
+    found: Any = spec
+    for key in path:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found or None
 
 
 def _make(cluster: Cluster, manifest: Object) -> Object:

@@ -27,7 +27,7 @@ from sparkpoint.cli.jobs.facts import metadata, spec_of, status_of
 from sparkpoint.cli.jobs.finding import find_savepoint, live_job
 from sparkpoint.cli.jobs.session import Place, open_cluster
 from sparkpoint.cli.jobs.specs import Difference, differences, merged, patch_between, revised
-from sparkpoint.cli.jobs.verdicts import carried_out
+from sparkpoint.cli.jobs.verdicts import back_at, carried_out
 
 __all__ = ["Rollback", "roll_back"]
 
@@ -89,9 +89,10 @@ def roll_back(
     if not settings.quiet:
         print(printable(text), file=sys.stderr)
     asked = _carry_out(cluster, body, plan) or checked
+    goal = carried_out if plan.config_map is None else back_at(plan.revision, asked_at=body)
     done = f"at revision {plan.revision}"
     return finish(
-        settings, cluster, asked, carried_out, patience, done=done, notes=plan.notes, also=document
+        settings, cluster, asked, goal, patience, done=done, notes=plan.notes, also=document
     )
 
 
@@ -134,21 +135,22 @@ def _plan(cluster: Cluster, body: Object, wanted: Rollback) -> _Plan:
     current = spec_of(body)
     revision, stored = _choose(cluster, body, wanted)
     patch = patch_between(current, revised(stored["spec"], current))
-    notes: list[str] = []
-    if wanted.savepoint is not None:
-        job = metadata(body)["name"]
-        found = find_savepoint(cluster, job, wanted.savepoint, revision=revision)
-        patch |= restore_patch(
-            current, metadata(found)["name"], wanted.sink or "Resume", again=bool(patch)
-        )
-    after = merged(current, patch)
-    if errors := validate(after, old=current):
-        raise InvalidResourceError(errors)
-    differs = _script_to_put_back(cluster, after, stored)
+    differs = None
+    if wanted.script is not False:
+        differs = _script_to_put_back(cluster, merged(current, patch), stored)
     if differs is not None and wanted.script is None:
         raise RefusedError(_about_script(differs[0], revision))
-    if differs is None or not wanted.script:
-        differs = None
+    notes: list[str] = []
+    if wanted.savepoint is not None:
+        found = find_savepoint(cluster, metadata(body)["name"], wanted.savepoint, revision=revision)
+        # The same restore as before is another one for another revision.
+        again = bool(patch) or differs is not None
+        name = metadata(found)["name"]
+        restore = restore_patch(current, name, wanted.sink or "Resume", again=again)
+        notes += [] if restore else [_asked_before(metadata(body)["name"], name, wanted)]
+        patch |= restore
+    if errors := validate(merged(current, patch), old=current):
+        raise InvalidResourceError(errors)
     return _Plan(
         revision=revision,
         patch=patch,
@@ -157,6 +159,14 @@ def _plan(cluster: Cluster, body: Object, wanted: Rollback) -> _Plan:
         key=differs[1] if differs is not None else "",
         script=str(stored.get("script") or ""),
         notes=notes,
+    )
+
+
+def _asked_before(job: str, savepoint: str, wanted: Rollback) -> str:
+    sink = (wanted.sink or "Resume").lower()
+    return (
+        f"spec.restoreFrom named {savepoint} already, so nothing was asked for anew; sparkpoint "
+        f"job restore {job} --savepoint {savepoint} --sink {sink} --again restores it once more."
     )
 
 

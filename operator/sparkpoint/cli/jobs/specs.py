@@ -17,6 +17,7 @@ __all__ = [
     "patch_between",
     "put",
     "revised",
+    "without_secrets",
 ]
 
 Document = dict[str, Any]
@@ -34,7 +35,10 @@ LIVE: Final[tuple[tuple[str, ...], ...]] = (
 )
 """Fields that belong to no revision: a rollback leaves them as they are."""
 
-_SENSITIVE: Final = re.compile(r"(?i)secret|password|passwd|token|credential|access[._-]?key")
+_WORDS: Final = r"secret|password|passwd|token|credential|access[._-]?key"
+_SENSITIVE: Final = re.compile(rf"(?i:{_WORDS})")
+_ASSIGNED: Final = re.compile(rf"(?i:{_WORDS})[^\s=]*\s*=")
+"""`--password=…`, `jdbc:…?password=…`, `-Dstore.token=…`: a secret within a text."""
 _FIELD: Final = re.compile(r"[^.\[\]]+(\.[^.\[\]]+|\[[^\]]+\])*")
 _STEPS: Final = re.compile(r"([^.\[\]]+)|\[([^\]]+)\]")
 _HIDDEN: Final = "(hidden)"
@@ -64,7 +68,7 @@ class Difference:
         return {"path": self.path, "old": self._safe(self.old), "new": self._safe(self.new)}
 
     def _safe(self, value: Any) -> Any:
-        return _without_secrets(value, "" if self.key in _NAMING else self.key)
+        return without_secrets(value, "" if self.key in _NAMING else self.key)
 
     def _text(self, value: Any) -> str:
         if value is None:
@@ -73,26 +77,34 @@ class Difference:
         return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-def _without_secrets(value: Any, name: str) -> Any:
-    """With what looks like a secret by the name of its key hidden."""
+def without_secrets(value: Any, name: str) -> Any:
+    """With what looks like a secret by the name of its key, or by what is before it, hidden."""
     if isinstance(value, Mapping):
         # An environment variable is named by the field next to its value.
         label = str(value.get("name", "")) if "value" in value else ""
         return {
-            key: inner if key in _NAMING else _without_secrets(inner, f"{label} {key}")
+            key: inner if key in _NAMING else without_secrets(inner, f"{label} {key}")
             for key, inner in value.items()
         }
     if isinstance(value, list | tuple):
-        return [_without_secrets(inner, name) for inner in value]
-    if isinstance(value, str) and (_SENSITIVE.search(name) or _is_secret_argument(value)):
+        before = ["", *value]
+        return [
+            _HIDDEN if _announces_a_secret(former) else without_secrets(inner, name)
+            for former, inner in zip(before, value, strict=False)
+        ]
+    if isinstance(value, str) and (_SENSITIVE.search(name) or _ASSIGNED.search(value)):
         return _HIDDEN
     return value
 
 
-def _is_secret_argument(value: str) -> bool:
-    """`--password=…`."""
-    option, equals, _ = value.partition("=")
-    return bool(equals and option.startswith("-") and _SENSITIVE.search(option))
+def _announces_a_secret(item: object) -> bool:
+    """`--password`, whose value is the next item."""
+    return (
+        isinstance(item, str)
+        and item.startswith("-")
+        and "=" not in item
+        and _SENSITIVE.search(item) is not None
+    )
 
 
 def revised(stored: Document, current: Document) -> Document:

@@ -11,12 +11,20 @@ from typing import Any
 
 from sparkpoint.cli.exits import Exit
 from sparkpoint.cli.jobs.cluster import Object
-from sparkpoint.cli.jobs.facts import condition, is_looked_at, is_settled, spec_of, status_of
+from sparkpoint.cli.jobs.facts import (
+    condition,
+    is_looked_at,
+    is_settled,
+    metadata,
+    spec_of,
+    status_of,
+)
 
 __all__ = [
     "Goal",
     "State",
     "Verdict",
+    "back_at",
     "carried_out",
     "goal_named",
     "running",
@@ -69,13 +77,16 @@ _REACHED = Verdict(State.REACHED)
 
 
 def running(body: Object) -> Verdict:
-    """The newest spec was looked at, nothing is under way, and the job runs."""
-    status = status_of(body)
+    """The newest spec was looked at, nothing is under way, and all queries run.
+
+    The phase alone does not say so: it is Running from the first start on, also between two tries.
+    """
     if not is_settled(body):
         return _WAIT
-    if status.get("phase") == "Running":
+    if status_of(body).get("phase") == "Running" and _is_ready(body):
         return _REACHED
-    return _stuck(body, "Suspended", "Completed")
+    stuck = _stuck(body, "Suspended", "Completed")
+    return stuck if stuck.state is not State.WAITING else _not_up(body)
 
 
 def suspended(body: Object) -> Verdict:
@@ -104,10 +115,39 @@ def _stuck(body: Object, *others: str) -> Verdict:
     return _WAIT
 
 
+def _is_ready(body: Object) -> bool:
+    return condition(body, "Ready").get("status") == "True"
+
+
+def _not_up(body: Object) -> Verdict:
+    """What the newest spec led to has failed, and nothing runs: the operator may try again, but
+    whoever asked for it is told."""
+    last = status_of(body).get("lastOperation") or {}
+    newest = last.get("targetGeneration") == metadata(body).get("generation")
+    if last.get("result") != "Failed" or not newest or _is_ready(body):
+        return _WAIT
+    return Verdict(
+        State.FAILED,
+        f"{last.get('kind', 'The operation')} has failed, and the job does not run. "
+        f"{last.get('message', '')}".strip(),
+    )
+
+
 def carried_out(body: Object) -> Verdict:
     """Whatever the newest spec wishes was done, and has proven itself."""
     if not is_settled(body):
         return _WAIT
+    for verdict in (_turned_down(body), _not_up(body)):
+        if verdict.state is not State.WAITING:
+            return verdict
+    if condition(body, "Progressing").get("reason") in _WAITING:
+        return _WAIT
+    begun = status_of(body).get("phase") not in (None, "Pending")
+    return _REACHED if begun or _is_kept_from_starting(body) else _WAIT
+
+
+def _turned_down(body: Object) -> Verdict:
+    """The newest spec is not accepted, or held back."""
     accepted, degraded = condition(body, "Accepted"), _degraded(body)
     if accepted.get("status") == "False":
         return Verdict(State.FAILED, f"The spec is not accepted: {accepted.get('message', '')}")
@@ -115,10 +155,38 @@ def carried_out(body: Object) -> Verdict:
         return Verdict(State.ROLLED_BACK, str(degraded.get("message", "")))
     if degraded.get("reason") in _HELD:
         return Verdict(State.FAILED, str(degraded.get("message", "")))
-    if condition(body, "Progressing").get("reason") in _WAITING:
-        return _WAIT
-    begun = status_of(body).get("phase") not in (None, "Pending")
-    return _REACHED if begun or _is_kept_from_starting(body) else _WAIT
+    return _WAIT
+
+
+def back_at(revision: str, *, asked_at: Object) -> Goal:
+    """A script was put back, and the revision with it is what runs.
+
+    A script makes no generation, and the operator reads it only now and then: what is said about
+    the former one, as it was said when the script was put back (`asked_at`), does not count.
+    """
+
+    def judge(body: Object) -> Verdict:
+        if not is_settled(body):
+            return _WAIT
+        known = status_of(body).get("revisions") or {}
+        verdict = _turned_down(body)
+        if verdict.state is State.ROLLED_BACK and known.get("failed") != revision:
+            return _WAIT
+        if verdict.state is not State.WAITING:
+            return _WAIT if _told(body) == _told(asked_at) else verdict
+        # What is suspended gets its revision when it is resumed.
+        if known.get("current") != revision and not spec_of(body).get("suspend"):
+            return _WAIT
+        return carried_out(body)
+
+    return judge
+
+
+def _told(body: Object) -> tuple[object, ...]:
+    """What the operator has made of the last wish."""
+    conditions = [condition(body, kind) for kind in ("Accepted", "Degraded")]
+    words = [(each.get("status"), each.get("reason"), each.get("message")) for each in conditions]
+    return (*words, (status_of(body).get("lastOperation") or {}).get("id"))
 
 
 def _degraded(body: Object) -> Mapping[str, Any]:

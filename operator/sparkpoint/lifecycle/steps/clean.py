@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from sparkpoint.lifecycle.actions import DeletePod, Event, Release, RemoveData, StartWorker
 from sparkpoint.lifecycle.naming import worker_name
-from sparkpoint.lifecycle.record import Result
+from sparkpoint.lifecycle.record import Result, Run
 from sparkpoint.lifecycle.step import SOON, Step, finish, wait
 from sparkpoint.lifecycle.world import WorkerFact, WorkerState, World
 
@@ -22,7 +22,7 @@ def clean(world: World) -> Step:
     if run is None:
         return _gone(world, "")
     if world.wish.policy.retain_checkpoint:
-        return _gone(world, "", f"Its checkpoints stay; {run.folder} is the newest of them.")
+        return _gone(world, "", f"Its checkpoints stay; {_where(run)}.")
     name = worker_name(world.job, operation)
     worker = world.worker(name)
     if worker is None:
@@ -37,6 +37,13 @@ def clean(world: World) -> Step:
             return _gone(world, "")
         case WorkerState.FAILED:
             return _again(world, worker.message)
+
+
+def _where(run: Run) -> str:
+    """Where the newest state is: a run that was never let in has none of its own."""
+    if run.opened or run.source.savepoint is None:
+        return f"{run.folder} is the newest of them"
+    return f"the newest state is in savepoint {run.source.savepoint}"
 
 
 def _again(world: World, message: str) -> Step:

@@ -26,7 +26,7 @@ def prepare(world: World) -> Step:
     if worker is None:
         return wait(world, StartWorker(name=name, task=trial), message=_TRYING)
     if worker.state is WorkerState.RUNNING:
-        return _still_trying(world, worker)
+        return _still_trying(world, worker, trial)
     return _judged(world, worker)
 
 
@@ -42,28 +42,38 @@ def _trial(world: World, target: Run) -> Rehearse | None:
     run = world.record.run
     if run is None or not run.opened or not world.wish.policy.repository:
         return None
-    name = savepoint_name(world.job, f"{world.operation.id}-trial", world.record.life)
+    # One name for all trials of the job's life: what a killed one leaves, the next one takes away.
+    name = savepoint_name(world.job, "trial", world.record.life)
     return Rehearse(run=target, savepoint=name, captured_from=run)
 
 
-def _still_trying(world: World, worker: WorkerFact) -> Step:
+def _still_trying(world: World, worker: WorkerFact, trial: Rehearse) -> Step:
     policy = world.wish.policy
-    if world.waited() > policy.deadline:
-        message = f"The trial of the new code did not end in time. {worker.hindrance}".strip()
-        return refuse(world, "NotPrepared", message)
-    left = policy.deadline - world.waited()
-    return wait(world, wake=left, message=worker.hindrance or _TRYING)
+    if world.waited() <= policy.deadline:
+        left = policy.deadline - world.waited()
+        return wait(world, wake=left, message=worker.hindrance or _TRYING)
+    message = f"The trial of the new code did not end in time. {worker.hindrance}".strip()
+    if trial.captured_from is not None and not worker.hindrance:
+        # It had to be captured first: that takes the same time when it is tried again.
+        return _warned(advance(world), "CompatibilityUnknown", message)
+    return refuse(world, "NotPrepared", message)
 
 
 def _judged(world: World, worker: WorkerFact) -> Step:
     if worker.answer == "Incompatible" and world.wish.policy.compatibility == "Enforce":
         record = hold(world, "Incompatible", worker.message, until=None)
         return finish(replace(world, record=record), Result.FAILED, worker.message)
+    if worker.refused and world.wish.policy.compatibility == "Enforce":
+        return refuse(world, "NotPrepared", worker.message)
     step = advance(world)
     if worker.answer == "Compatible":
         return step
     reason = "Incompatible" if worker.answer == "Incompatible" else "CompatibilityUnknown"
-    told = Event(reason=reason, message=worker.message, warning=True)
+    return _warned(step, reason, worker.message)
+
+
+def _warned(step: Step, reason: str, message: str) -> Step:
+    told = Event(reason=reason, message=message, warning=True)
     return replace(step, events=(told, *step.events))
 
 

@@ -88,25 +88,28 @@ def read(given: Given) -> Callable[[Telling], Answer]:
 def _rehearse(trial: Trial, telling: Telling) -> Answer:
     if trial.order is None:
         return _verdict(trial, telling)
+    _forget(trial.order, None, telling)  # what one that was killed has left
     captured = take(trial.order, telling)
-    if captured.answer != "Captured":
+    if captured.savepoint is None:
         return captured.model_copy(update={"answer": "Unknown"})
-    answer = _verdict(trial, telling)
-    with suppress(SavepointError, StorageError):  # a verdict is worth more than tidiness
-        dispose(_disposal(trial.order), telling)
-    return answer
+    try:
+        return _verdict(trial, telling)
+    finally:
+        _forget(trial.order, captured.savepoint.id, telling)
 
 
-def _disposal(order: Order) -> Disposal:
-    return Disposal(
+def _forget(order: Order, identity: str | None, telling: Telling) -> None:
+    disposal = Disposal(
         repository=order.repository,
         endpoint_url=order.repository_endpoint,
         namespace=order.namespace,
         job=order.job,
         name=order.name,
-        id=None,
+        id=identity,
         grace=None,
     )
+    with suppress(SavepointError, StorageError):  # a verdict is worth more than tidiness
+        dispose(disposal, telling)
 
 
 def _verdict(trial: Trial, telling: Telling) -> Answer:

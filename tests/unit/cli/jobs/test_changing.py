@@ -16,11 +16,16 @@ def spec_patches(api: ApiServer) -> list[Any]:
 
 def settles(phase: str, *on_the_way: Object) -> Any:
     """An operator that goes through these and ends in a phase."""
+    ready = condition(
+        "Ready", *(("True", "Committing") if phase == "Running" else ("False", phase))
+    )
 
     def react(body: Object) -> list[Object]:
+        if body["kind"] != "StatefulSparkJob":
+            return []
         seen = {"observedGeneration": body["metadata"]["generation"]}
         steps = [{**seen, "operation": each} for each in on_the_way]
-        return [*steps, {**seen, "operation": None, "phase": phase}]
+        return [*steps, {**seen, "operation": None, "phase": phase, "conditions": [ready]}]
 
     return react
 
@@ -54,6 +59,29 @@ def test_resume_of_a_job_that_runs_changes_nothing(shop: ApiServer) -> None:
 
     assert shop.writes() == []
     assert (outcome.document["result"], outcome.document["phase"]) == ("Succeeded", "Running")
+
+
+def test_resume_of_a_job_whose_driver_does_not_come_up_ends_with_6(shop: ApiServer) -> None:
+    shop.job()["spec"]["suspend"] = True
+
+    def react(body: Object) -> list[Object]:
+        generation = body["metadata"]["generation"]
+        ended = {"kind": "Resume", "result": "Failed", "message": "No such image."}
+        return [
+            {
+                "observedGeneration": generation,
+                "phase": "Running",
+                "conditions": [condition("Ready", "Unknown", "AgentSilent")],
+                "lastOperation": {**ended, "targetGeneration": generation},
+            }
+        ]
+
+    shop.reacts = react
+
+    outcome = run("job", "resume", "visits", "--timeout", "20s")
+
+    assert outcome.code == 6
+    assert "Resume has failed, and the job does not run. No such image." in outcome.err
 
 
 def test_resume_without_waiting_says_where_to_look(shop: ApiServer) -> None:

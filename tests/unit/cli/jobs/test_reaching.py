@@ -2,8 +2,10 @@
 
 import builtins
 import io
+import json
 import shlex
 import sys
+import threading
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,8 @@ import pytest
 
 from sparkpoint.cli.answer import Settings
 from sparkpoint.cli.commands.job import job as group
-from sparkpoint.cli.jobs import errors
+from sparkpoint.cli.jobs import cluster as clusters
+from sparkpoint.cli.jobs import errors, following
 from sparkpoint.cli.jobs.awaiting import await_goal
 from sparkpoint.cli.jobs.cluster import JOBS
 from sparkpoint.cli.jobs.session import Place, open_cluster
@@ -123,10 +126,127 @@ def test_a_watch_that_is_cut_off_is_begun_anew(
         return iter(short)
 
     monkeypatch.setattr(shop, "events", cut)
+    monkeypatch.setattr(following, "_BREATH", 0.0)
 
     run_well("job", "wait", "visits", "--for", "running", "--timeout", "20s")
 
     assert sum("watch=true" in path for _, path, _ in shop.asked) == 3
+
+
+def test_watches_that_end_at_once_are_not_begun_over_and_over(
+    shop: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.put_status("StatefulSparkJob", "visits", {"operation": operation("Resume", "Launch")})
+    monkeypatch.setattr(shop, "events", lambda _: iter([]))
+
+    outcome = run("job", "wait", "visits", "--for", "running", "--timeout", "0.4s")
+
+    assert outcome.code == 8
+    assert sum("watch=true" in path for _, path, _ in shop.asked) == 1
+
+
+def test_a_connection_that_is_dead_is_noticed_and_made_anew(
+    shop: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.put_status("StatefulSparkJob", "visits", {"operation": operation("Resume", "Launch")})
+    over, events, watches = threading.Event(), shop.events, iter([True])
+
+    def silent_at_first(path: str) -> Any:
+        if next(watches, False):
+            shop.put_status("StatefulSparkJob", "visits", {"operation": None})
+            over.wait(30)
+            return iter([])
+        return events(path)
+
+    monkeypatch.setattr(shop, "events", silent_at_first)
+    monkeypatch.setattr(clusters, "_WATCH", 0)
+    monkeypatch.setattr(clusters, "_GRACE", 0.2)
+    monkeypatch.setattr(following, "_PAUSES", (0.0,) * 6)
+    monkeypatch.setattr(following, "_BREATH", 0.0)
+
+    try:
+        run_well("job", "wait", "visits", "--for", "running", "--timeout", "10s")
+    finally:
+        over.set()
+
+
+def test_only_a_log_that_is_followed_may_be_silent_for_ever() -> None:
+    asked: list[tuple[str, float | None]] = []
+
+    class Recording:
+        namespace = "shop"
+
+        def stream(self, path: str, *, query: Any, silence: float | None) -> Any:
+            asked.append((path.split("/")[-1], silence))
+
+    cluster = clusters.Cluster(Recording())  # type: ignore[arg-type]
+    cluster.watch(JOBS, "visits", "1")
+    cluster.log("pod", follow="true")
+    cluster.log("pod", tailLines="1")
+
+    assert asked == [("statefulsparkjobs", 270.0), ("log", None), ("log", 60.0)]
+
+
+def test_a_log_that_is_cut_off_is_not_taken_for_the_whole(
+    shop: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks() -> Any:
+        yield b"half"
+        raise ConnectionResetError
+
+    monkeypatch.setattr("tests.unit.cli.jobs.apiserver.iter", lambda _: breaks(), raising=False)
+
+    outcome = run("job", "logs", "visits")
+
+    assert (outcome.code, outcome.out) == (1, "half")
+    assert "was cut off" in outcome.err
+
+
+@pytest.mark.parametrize("line", [b"<html>\n", b'{"type":\n', b"[]\n", b'{"kind":"Status"}\n'])
+def test_a_watch_that_tells_no_events_is_an_error_of_the_connection(
+    shop: ApiServer, monkeypatch: pytest.MonkeyPatch, line: bytes
+) -> None:
+    shop.put_status("StatefulSparkJob", "visits", {"operation": operation("Resume", "Launch")})
+    monkeypatch.setattr(shop, "events", lambda _: iter([line]))
+    monkeypatch.setattr(following, "_PAUSES", (0.0,))
+
+    outcome = run("job", "wait", "visits", "--timeout", "20s", "--json")
+
+    assert (outcome.code, outcome.document["error"]["kind"]) == (1, "Unavailable")
+    assert sum("watch=true" in path for _, path, _ in shop.asked) == 2
+
+
+def test_an_answer_that_is_no_json_is_an_error_of_the_connection(
+    shop: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Page:
+        @staticmethod
+        def dumps(_: object) -> str:
+            return "<html>Log in</html>"
+
+        loads = staticmethod(json.loads)
+
+    monkeypatch.setattr("tests.unit.cli.jobs.apiserver.json", Page)
+
+    outcome = run("job", "list", "--json")
+
+    assert (outcome.code, outcome.document["error"]["kind"]) == (1, "Unavailable")
+    assert "Log in" in outcome.err
+
+
+def test_whatever_ends_the_reader_reaches_whoever_waits(
+    shop: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> Any:
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr(clusters.Cluster, "watch", broken)
+    shop.put_status("StatefulSparkJob", "visits", {"operation": operation("Resume", "Launch")})
+
+    outcome = run("job", "wait", "visits", "--timeout", "20s")
+
+    assert outcome.code == 1
+    assert "a fault of ours" in outcome.err
 
 
 class Terminal(io.StringIO):

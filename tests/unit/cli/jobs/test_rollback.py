@@ -7,11 +7,18 @@ import pytest
 import yaml
 
 from sparkpoint.cli.jobs.cluster import ATTEMPT, EPOCH, JOB, ROLE
-from sparkpoint.cli.jobs.specs import LIVE, differences, patch_between, put, revised
+from sparkpoint.cli.jobs.specs import (
+    LIVE,
+    differences,
+    patch_between,
+    put,
+    revised,
+    without_secrets,
+)
 from sparkpoint.controller import keys
 from sparkpoint.controller.revisions import Part, effective, part_of
 from tests.unit.cli.jobs.apiserver import ApiServer
-from tests.unit.cli.jobs.resources import SPEC, config_map, revision
+from tests.unit.cli.jobs.resources import SPEC, condition, config_map, revision
 from tests.unit.cli.jobs.test_changing import settles
 from tests.unit.cli.running import run, run_well
 
@@ -92,6 +99,17 @@ def test_a_revision_of_an_earlier_job_of_that_name_is_not_ours(shop: ApiServer) 
     assert "ccc" not in run("job", "rollback", "visits", "--to", "zzz").err
 
 
+def reads_the_script(api: ApiServer, revision: str, **status: Any) -> None:
+    """An operator that finds the script some time after it was written, while it is waited for."""
+
+    def look() -> None:
+        api.put_status("StatefulSparkJob", "visits", {"batch": 43})
+        seen = {"revisions": {"current": revision, "stable": revision}, **status}
+        api.put_status("StatefulSparkJob", "visits", seen)
+
+    api.on_watch = look
+
+
 def test_another_script_has_to_be_spoken_about(shop: ApiServer) -> None:
     shop.reacts = settles("Running")
     shop.put(config_map("print('new')\n"))
@@ -101,6 +119,7 @@ def test_another_script_has_to_be_spoken_about(shop: ApiServer) -> None:
     assert "--script" in silent.err
     without = run_well("job", "rollback", "visits", "--to", "aaa", "--no-script", "--dry-run")
     assert "ConfigMap" not in without.out
+    reads_the_script(shop, "aaa")
     run_well("job", "rollback", "visits", "--to", "aaa", "--script")
 
     data = shop.objects["configmaps", "shop", "script"]["data"]
@@ -109,7 +128,6 @@ def test_another_script_has_to_be_spoken_about(shop: ApiServer) -> None:
 
 
 def test_a_script_that_alone_has_changed_goes_back_to_the_stable_one(shop: ApiServer) -> None:
-    shop.reacts = settles("Running")
     shop.put(config_map("print('new')\n"))
 
     run_well("job", "rollback", "visits", "--script")
@@ -117,6 +135,63 @@ def test_a_script_that_alone_has_changed_goes_back_to_the_stable_one(shop: ApiSe
     data = shop.objects["configmaps", "shop", "script"]["data"]
     assert data["visits.py"] == "print('visits')\n"
     assert [method for method, _, _ in shop.writes()] == ["PATCH"]
+
+
+def test_a_script_is_back_only_when_the_operator_runs_it(shop: ApiServer) -> None:
+    shop.put(config_map("print('new')\n"))
+    shop.put(revision("aaa", 1))
+    shop.put_status("StatefulSparkJob", "visits", {"revisions": {"current": "n", "stable": "aaa"}})
+
+    early = run("job", "rollback", "visits", "--script", "--timeout", "0.3s")
+    shop.put(config_map("print('new')\n"))
+    reads_the_script(shop, "aaa")
+    outcome = run_well("job", "rollback", "visits", "--script", "--timeout", "20s", "--json")
+
+    assert early.code == 8
+    assert outcome.document["result"] == "Succeeded"
+    assert shop.job()["status"]["revisions"]["current"] == "aaa"
+
+
+def test_what_was_rolled_back_before_does_not_count_against_the_script_put_back(
+    shop: ApiServer,
+) -> None:
+    shop.put(config_map("print('new')\n"))
+    failed = {
+        "revisions": {"current": "bbb", "stable": "bbb", "failed": "new"},
+        "conditions": [condition("Degraded", "True", "RolledBack", "It crashed.")],
+    }
+    shop.put_status("StatefulSparkJob", "visits", failed)
+    fine = [condition("Degraded", "False", "AsExpected")]
+    reads_the_script(shop, "bbb", conditions=fine)
+
+    run_well("job", "rollback", "visits", "--script", "--timeout", "20s")
+
+
+def test_a_restore_goes_with_a_script_that_alone_is_put_back(shop: ApiServer) -> None:
+    shop.reacts = settles("Running")
+    shop.job()["spec"]["restoreFrom"] = {"savepoint": "nightly", "sink": "Rewind"}
+    shop.put(config_map("print('new')\n"))
+    arguments = ("job", "rollback", "visits", "--to", "bbb", "--savepoint", "nightly")
+
+    run_well(*arguments, "--sink", "rewind", "--script")
+    again = run_well(*arguments, "--sink", "rewind", "--script")
+
+    assert shop.job()["spec"]["restoreFrom"]["nonce"] == 1
+    assert [path.split("?")[0].split("/")[-2] for _, path, _ in shop.writes()] == [
+        "configmaps",
+        "statefulsparkjobs",
+    ]
+    assert "--again restores it once more" in again.err
+
+
+def test_without_the_script_its_config_map_is_not_read(shop: ApiServer) -> None:
+    shop.reacts = settles("Running")
+    shop.delete("ConfigMap", "script")
+
+    run_well("job", "rollback", "visits", "--to", "aaa", "--no-script")
+
+    assert not [path for _, path, _ in shop.asked if "configmaps" in path]
+    assert shop.job()["spec"]["args"] == ["--input=/in", "--output=/out"]
 
 
 def test_the_state_goes_back_with_the_revision_in_one_write(shop: ApiServer) -> None:
@@ -156,6 +231,23 @@ def test_no_secret_is_shown(shop: ApiServer) -> None:
         assert "hush" not in outcome.out + outcome.err
         assert "here" in outcome.out
         assert '"s3"' in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("shown", "hidden"),
+    [
+        (["--password", "hush", "--fast"], ["--password", "(hidden)", "--fast"]),
+        (["--use-token", "--password", "hush"], ["--use-token", "(hidden)", "(hidden)"]),
+        (["--output", "/out"], ["--output", "/out"]),
+        (["--token=hush", "/out"], ["(hidden)", "/out"]),
+        (["jdbc:x://db/shop?user=me&password=hush"], ["(hidden)"]),
+        (["-Djavax.net.ssl.keyStorePassword=hush", "a=b"], ["(hidden)", "a=b"]),
+        (["spark.hadoop.fs.s3a.secret.key = hush"], ["(hidden)"]),
+        (["Token =hush", 1], ["(hidden)", 1]),
+    ],
+)
+def test_a_secret_among_arguments_is_hidden(shown: list[Any], hidden: list[Any]) -> None:
+    assert without_secrets(shown, "args") == hidden
 
 
 def test_a_patch_makes_one_spec_into_the_other() -> None:
@@ -233,6 +325,35 @@ def test_a_fork_that_would_write_to_the_same_place_is_refused(shop: ApiServer) -
     assert "[1] --output=/out" in outcome.err
     shop.reacts = settles("Running")
     run_well(*FORK, "--same-output")
+
+
+@pytest.mark.parametrize(
+    ("changes", "refused"),
+    [
+        (["driver.memory=2g"], True),
+        (["driver.env=[]"], True),
+        (['driver.env=[{"name":"OUTPUT","value":"/b"}]'], False),
+        (['driver.envFrom=[{"configMapRef":{"name":"b"}}]'], False),
+        (["sparkConf[spark.output]=/b"], False),
+        (["hadoopConf[output]=/b"], False),
+    ],
+)
+def test_only_what_the_script_reads_says_where_it_writes(
+    shop: ApiServer, changes: list[str], refused: bool
+) -> None:
+    outcome = run(*FORK, "--dry-run", *(each for change in changes for each in ("--set", change)))
+
+    assert outcome.code == (3 if refused else 0), outcome.err
+
+
+def test_a_fork_that_is_refused_shows_no_secret(shop: ApiServer) -> None:
+    shop.job()["spec"]["args"] = ["--output=/out", "--password", "hush", "--api-token=hush"]
+
+    outcome = run(*FORK)
+
+    assert outcome.code == 3
+    assert "hush" not in outcome.err
+    assert "[0] --output=/out [1] --password [2] (hidden) [3] (hidden)" in outcome.err
 
 
 def test_the_same_fork_once_more_is_the_same_and_another_one_is_refused(shop: ApiServer) -> None:

@@ -28,11 +28,12 @@ class World:
         )
         repository.capture(DirectoryStore(root / "first"), request)
 
-    def restore(self, mode: SinkMode) -> ErrorInfo | None:
+    def restore(self, mode: SinkMode, job: str = "shop/visits") -> ErrorInfo | None:
         """Restore it; what went wrong."""
-        options = RestoreOptions(savepoint="s", repository=str(self._repository), sink=mode)
+        name, repository = "shop/visits/s", str(self._repository)
+        options = RestoreOptions(savepoint=name, repository=repository, sink=mode)
         target = DirectoryStore(self.epoch)
-        restoring = Restoring(options, target, job="shop/visits", endpoint_url=None)
+        restoring = Restoring(options, target, job=job, endpoint_url=None)
         failed: list[ErrorInfo] = []
         restoring.begin(failed.append)
         assert restoring.wait() is (not failed)
@@ -66,6 +67,17 @@ def test_a_sink_that_has_gone_on_is_cut_for_who_rewinds(tmp_path: Path) -> None:
     left = {int(path.name) for path in (tmp_path / "sink" / SINK_LOG).iterdir()}
     assert left == set(range(BATCH + 1))
     assert (world.epoch / "q" / "commits" / str(BATCH)).exists()
+
+
+def test_the_sink_of_another_job_is_not_cut(tmp_path: Path) -> None:
+    world = World(tmp_path, written(tmp_path, BATCH + 3))
+
+    error = world.restore("rewind", "shop/trial")
+
+    assert error is not None
+    assert "savepoint of another job" in error.message
+    assert len(list((tmp_path / "sink" / SINK_LOG).iterdir())) == BATCH + 3
+    assert world.restore("fork", "shop/trial") is None
 
 
 def test_the_sink_that_a_fork_leaves_is_not_touched(tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from sparkpoint.checkpoint.sink import SINK_LOG
-from sparkpoint.runtime.seeding import seed_fork
+from sparkpoint.runtime.seeding import prepare_sink
 from sparkpoint.savepoint import CaptureRequest, MaterializeRequest, Mode, Repository, SinkPolicy
+from sparkpoint.savepoint.errors import SinkConflictError
 from sparkpoint.storage import DirectoryStore
 from tests.unit.savepoint.synthetic import SyntheticQuery
 
@@ -25,7 +26,7 @@ class World:
 
     def seed(self, uri: str | None = None) -> list[str]:
         """As before a start; the sink's log then."""
-        seed_fork(self.epoch, "q", uri or f"file:{self.sink}", endpoint_url=None)
+        prepare_sink(self.epoch, "q", uri or f"file:{self.sink}", endpoint_url=None)
         log = self.sink / SINK_LOG
         return sorted(path.name for path in log.iterdir()) if log.exists() else []
 
@@ -50,12 +51,29 @@ def test_a_fork_that_has_committed_is_left_alone(tmp_path: Path) -> None:
     assert world.seed() == []
 
 
-def test_a_sink_with_a_log_of_its_own_is_left_alone(tmp_path: Path) -> None:
-    world = World(tmp_path)
+@pytest.mark.parametrize("mode", list(Mode))
+def test_a_sink_that_is_ahead_is_another_s_and_is_not_written_to(
+    tmp_path: Path, mode: Mode
+) -> None:
+    world = World(tmp_path, mode)
     (world.sink / SINK_LOG).mkdir(parents=True)
     (world.sink / SINK_LOG / "17").write_text("v1")
 
-    assert world.seed() == ["17"]
+    with pytest.raises(SinkConflictError, match="has output up to batch 17"):
+        world.seed()
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_a_batch_that_reached_the_sink_and_was_not_committed_is_our_own(
+    tmp_path: Path, mode: Mode
+) -> None:
+    world = World(tmp_path, mode)
+    offsets = tmp_path / "epoch" / "q" / "offsets"
+    (offsets / "6").write_bytes((offsets / "5").read_bytes())
+    (world.sink / SINK_LOG).mkdir(parents=True)
+    (world.sink / SINK_LOG / "6").write_text("v1")
+
+    assert world.seed() == ["6"]
 
 
 @pytest.mark.parametrize("mode", [Mode.RESUME, Mode.REWIND])
@@ -64,7 +82,7 @@ def test_only_forks_have_new_sinks(tmp_path: Path, mode: Mode) -> None:
 
 
 def test_an_epoch_that_was_not_restored_is_left_alone(tmp_path: Path) -> None:
-    seed_fork(DirectoryStore(tmp_path / "e"), "q", str(tmp_path / "sink"), endpoint_url=None)
+    prepare_sink(DirectoryStore(tmp_path / "e"), "q", str(tmp_path / "sink"), endpoint_url=None)
 
     assert not (tmp_path / "sink").exists()
 
@@ -74,4 +92,4 @@ def test_a_store_of_another_kind_is_no_reason_to_fail(
 ) -> None:
     assert World(tmp_path).seed("hdfs://cluster/out") == []
 
-    assert "may not be able to read its new sink" in caplog.text
+    assert "could not be looked at" in caplog.text
