@@ -17,7 +17,7 @@ from tests.unit.controller.test_savepoints import SUMMARY, ask
 
 NEW_CODE = {"application": {"script": {"path": "/opt/job/better.py"}}}
 Story = Callable[[Simulation], None]
-_SHARE = 8
+_SHARE = 4
 """Deaths per story and moment in an ordinary run; `make soak` dies everywhere."""
 
 

@@ -254,7 +254,7 @@ def test_a_worker_that_never_starts_is_ended_before_a_deleted_job_is_let_go() ->
 
 
 def test_promises_hold_in_any_order_of_edits_faults_and_crashes() -> None:
-    _explore(120, 40, same=True)
+    _explore(72, 40, same=True)
 
 
 @pytest.mark.soak

@@ -9,7 +9,7 @@ from sparkpoint.runtime.boundary import end_at_boundary
 from sparkpoint.runtime.execution import Where, where_is
 from tests.unit.runtime.core.spark_loop import ModelLoop
 
-RUNS = 5000
+RUNS = 2500
 BATCH = "app//org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution."
 SQL = "app//org.apache.spark.sql.execution.SQLExecution$."
 
