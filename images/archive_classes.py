@@ -90,7 +90,7 @@ def _train(home: Path, archive: Path, scratch: Path) -> None:
         port, secret = _read_connection(connection)
         os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret)
         _run_queries(scratch)
-        process.communicate(timeout=120)  # closes its input, which ends it
+        process.communicate(timeout=600)  # closes its input, which ends it
     finally:
         process.kill()
     if not archive.exists():
@@ -108,7 +108,7 @@ def _module_options() -> list[str]:
 
 
 def _await(connection: Path, process: "subprocess.Popen[bytes]", log: Path) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while not connection.exists():
         if process.poll() is not None or time.monotonic() > deadline:
             sys.exit(f"Spark's JVM did not start:\n{log.read_text(errors='replace')[-3000:]}")
@@ -149,7 +149,7 @@ def _run_queries(scratch: Path) -> None:
             .trigger(availableNow=True)
             .start()
         )
-        query.awaitTermination(120)
+        query.awaitTermination(300)
     jvm = spark._jvm
     for name in _IN_PODS:
         _loaded(jvm, name)

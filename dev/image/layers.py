@@ -181,7 +181,7 @@ def _run_in(root: Path, command: Sequence[str]) -> None:
         ],
         failed="Archiving Spark's classes failed",
         remedy="run the same command again; if it fails again, remove the cache of layers.",
-        timeout=600,
+        timeout=1800,
     )
 
 
