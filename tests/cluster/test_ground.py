@@ -14,7 +14,7 @@ from tests.cluster.visits import (
     truth,
 )
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 _FILES_BEFORE, _FILES_AFTER = 4, 4
 
@@ -40,13 +40,13 @@ def _run_through_a_lost_executor(
     namespace.await_true(
         "two executors",
         lambda: len(running_executors(namespace)) == 2,
-        seconds=120,
+        seconds=240,
         pods=[JOB],
     )
     namespace.await_true(
         "two committed batches",
         lambda: int(namespace.python("toolbox", count_commits)) >= 2,
-        seconds=120,
+        seconds=240,
         pods=[JOB],
     )
 
@@ -61,7 +61,7 @@ def _run_through_a_lost_executor(
     namespace.await_true(
         "counts equal to the recomputed truth",
         lambda: output(namespace) == expected,
-        seconds=150,
+        seconds=240,
         pods=[JOB],
     )
     namespace.await_true(
