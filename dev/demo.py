@@ -84,7 +84,7 @@ def _first_steps(cluster: Cluster) -> None:
         _kubectl(cluster, "apply", "-f", str(_MANIFESTS / "url-visits-savepoint.yaml"))
         wait = ("wait", "ssp/before-the-sale", "--for=jsonpath={.status.phase}=Completed")
         _kubectl(cluster, *wait, "--timeout=120s")
-    with step("kubectl patch: an upgrade, two files per batch, with its state", usually="50 s"):
+    with step("kubectl patch: an upgrade, two files per batch, with its state", usually="90 s"):
         add = [{"op": "add", "path": "/spec/args/-", "value": "--files-per-batch=2"}]
         _kubectl(cluster, "patch", "ssj", _JOB, "--type=json", "-p", json.dumps(add))
         wait = ("wait", f"ssj/{_JOB}", "--for=jsonpath={.status.lastOperation.kind}=Upgrade")
