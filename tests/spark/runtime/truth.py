@@ -52,8 +52,13 @@ def committed(checkpoint: Path) -> int:
     done = _numbers(checkpoint / "commits")
     if not done:
         return 0
-    text = (checkpoint / "offsets" / str(max(done))).read_text()
-    offset: int = json.loads(text.splitlines()[2])["logOffset"]
+    try:
+        lines = (checkpoint / "offsets" / str(max(done))).read_text().splitlines()
+    except FileNotFoundError:
+        lines = []
+    if len(lines) < 3:
+        return 0  # a restore that is still writing the directory; the next look sees more
+    offset: int = json.loads(lines[2])["logOffset"]
     return offset + 1
 
 
