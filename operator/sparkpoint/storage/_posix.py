@@ -1,8 +1,7 @@
 """What the operating system's errors mean, in our words."""
 
-import contextlib
 import errno
-from collections.abc import Iterator
+from types import TracebackType
 
 from sparkpoint.storage.errors import (
     AccessDeniedError,
@@ -32,14 +31,34 @@ _KINDS: dict[int, tuple[type[StorageError], str]] = {
 }
 
 
-@contextlib.contextmanager
-def explained(root: str, path: str = "") -> Iterator[None]:
-    """Turn an OSError into the StorageError that says what to do."""
-    try:
-        yield
-    except OSError as error:
-        where = f"{root}/{path}" if path else root
-        kind, sentence = _KINDS.get(
-            error.errno or 0, (UnavailableError, f"could not be used: {error.strerror or error}.")
-        )
-        raise kind(f"{where} {sentence}") from error
+class explained:  # noqa: N801 - it reads as a verb where it is used
+    """Turn an OSError into the StorageError that says what to do.
+
+    A class, as a generator would cost as much as reading a small file does.
+    """
+
+    __slots__ = ("_path", "_root")
+
+    def __init__(self, root: str, path: str = "") -> None:
+        self._root, self._path = root, path
+
+    def __enter__(self) -> None:
+        """Nothing happens before there is an error."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Raise it in our words."""
+        if isinstance(error, OSError):
+            raise _in_our_words(error, self._root, self._path) from error
+
+
+def _in_our_words(error: OSError, root: str, path: str) -> StorageError:
+    where = f"{root}/{path}" if path else root
+    kind, sentence = _KINDS.get(
+        error.errno or 0, (UnavailableError, f"could not be used: {error.strerror or error}.")
+    )
+    return kind(f"{where} {sentence}")

@@ -43,7 +43,7 @@ class Root:
         if path == TEMPORARY or path.startswith(f"{TEMPORARY}/"):
             raise BadLocationError(f"{path!r} is where {self.path} keeps unfinished files.")
         target = f"{self.path}/{path}"
-        folder = os.path.dirname(target)
+        folder = target.rpartition("/")[0]
         if folder not in self._inside:
             self.check_inside(folder)
             if os.path.isdir(folder):
@@ -72,6 +72,14 @@ class Root:
     @contextlib.contextmanager
     def reading(self, path: str) -> Iterator[int]:
         """A descriptor of a regular file."""
+        descriptor, _ = self.open(path)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def open(self, path: str) -> tuple[int, os.stat_result]:
+        """A descriptor of a regular file, which the caller closes, and the file's status."""
         target = self.locate(path)
         # Without O_NONBLOCK, a named pipe left in the directory would hold us for ever.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -82,12 +90,11 @@ class Root:
                 raise
             self.check_inside(target)
             descriptor = os.open(os.path.realpath(target), flags)
-        try:
-            if not mode.S_ISREG(os.fstat(descriptor).st_mode):
-                raise NotFoundError(f"{target} is not a file.")
-            yield descriptor
-        finally:
+        info = os.fstat(descriptor)
+        if not mode.S_ISREG(info.st_mode):
             os.close(descriptor)
+            raise NotFoundError(f"{target} is not a file.")
+        return descriptor, info
 
     @contextlib.contextmanager
     def temporary(self) -> Iterator[tuple[str, int]]:

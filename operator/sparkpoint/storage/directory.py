@@ -133,17 +133,21 @@ class DirectoryStore:
 
     def read_stamped(self, path: str, *, limit: int = SMALL_FILE) -> tuple[bytes, str]:
         """The content; ChangedError if it was written to while we read."""
-        with explained(self.uri, path), self._root.reading(path) as descriptor:
-            size = os.fstat(descriptor).st_size
-            if size > limit:
-                raise TooLargeError(f"{self.uri}/{path} has {size} bytes, more than {limit}.")
-            data = os.read(descriptor, size + 1)
-            while len(data) < size and (more := os.read(descriptor, size + 1 - len(data))):
-                data += more
-            after = _entry(path, os.fstat(descriptor))
-        if len(data) != after.size:
+        with explained(self.uri, path):
+            descriptor, before = self._root.open(path)
+            try:
+                size = before.st_size
+                if size > limit:
+                    raise TooLargeError(f"{self.uri}/{path} has {size} bytes, more than {limit}.")
+                data = os.read(descriptor, size + 1)
+                while len(data) < size and (more := os.read(descriptor, size + 1 - len(data))):
+                    data += more
+                after = os.fstat(descriptor)
+            finally:
+                os.close(descriptor)
+        if len(data) != after.st_size:
             raise ChangedError(f"{self.uri}/{path} changed while it was read.")
-        return data, after.stamp
+        return data, _stamp_of(after)
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """A part of the content."""
@@ -298,7 +302,11 @@ class DirectoryStore:
 
 
 def _entry(path: str, info: os.stat_result) -> Entry:
-    return Entry(path, info.st_size, f"{info.st_mtime_ns:x}-{info.st_ino:x}", info.st_mtime)
+    return Entry(path, info.st_size, _stamp_of(info), info.st_mtime)
+
+
+def _stamp_of(info: os.stat_result) -> str:
+    return f"{info.st_mtime_ns:x}-{info.st_ino:x}"
 
 
 def _fill(descriptor: int, source: Store, path: str) -> tuple[str, int, str]:

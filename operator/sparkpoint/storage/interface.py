@@ -21,6 +21,7 @@ SMALL_FILE = 64 * 1024 * 1024
 """Default bound for files read whole into memory: logs and manifests, never state."""
 
 _LONGEST_PATH = 1024
+_NO_PARTS = frozenset({"", ".", ".."})
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +184,10 @@ class Store(Protocol):
 
 def check_path(path: str) -> str:
     """The path itself if it is a proper relative one, else BadLocationError."""
-    parts = path.split("/")
     # Some S3 servers take a backslash for a slash, so such a name would come back as another.
     if (
         "\\" in path
-        or any(part in ("", ".", "..") for part in parts)
+        or not _NO_PARTS.isdisjoint(path.split("/"))
         or "\0" in path
         or len(path) > _LONGEST_PATH
     ):
