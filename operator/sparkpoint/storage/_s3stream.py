@@ -20,12 +20,13 @@ from urllib3.exceptions import HTTPError
 
 from sparkpoint.storage._s3errors import code_of, explained
 from sparkpoint.storage._s3listing import entry_of
+from sparkpoint.storage.digest import Digester
 from sparkpoint.storage.interface import Entry
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-__all__ = ["ResumingStream", "get_range", "open_object"]
+__all__ = ["ResumingStream", "get_range", "hash_object", "open_object"]
 
 _BUFFER = 1024 * 1024
 _ATTEMPTS = 4
@@ -37,12 +38,29 @@ def open_object(
     client: "S3Client", bucket: str, key: str, *, path: str
 ) -> Iterator[tuple[BinaryIO, Entry]]:
     """A stream and the entry, called `path`, of exactly the version that it reads."""
+    raw = _open(client, bucket, key, path=path)
+    with io.BufferedReader(raw, buffer_size=_BUFFER) as stream:
+        yield stream, raw.entry
+
+
+def hash_object(client: "S3Client", bucket: str, key: str, *, path: str) -> tuple[str, Entry]:
+    """The digest and the entry, called `path`, of one version; its bytes are kept nowhere.
+
+    Without a buffer in between: where the server copies by itself, this is all that a capture
+    costs us, and every pass over the bytes counts.
+    """
+    digest = Digester()
+    with contextlib.closing(_open(client, bucket, key, path=path)) as raw:
+        for piece in raw.pieces():
+            digest.update(piece)
+        return digest.hexdigest(), raw.entry
+
+
+def _open(client: "S3Client", bucket: str, key: str, *, path: str) -> "ResumingStream":
     with explained(f"s3://{bucket}", key):
         answer = client.get_object(Bucket=bucket, Key=key)
     entry = entry_of(path, answer)
-    raw = ResumingStream(client, bucket=bucket, key=key, entry=entry, body=answer["Body"])
-    with io.BufferedReader(raw, buffer_size=_BUFFER) as stream:
-        yield stream, entry
+    return ResumingStream(client, bucket=bucket, key=key, entry=entry, body=answer["Body"])
 
 
 def get_range(client: "S3Client", bucket: str, key: str, *, offset: int, length: int) -> bytes:
@@ -69,7 +87,7 @@ class ResumingStream(io.RawIOBase):
         self._client = client
         self._bucket = bucket
         self._key = key
-        self._entry = entry
+        self.entry = entry
         self._body = body
         self._position = 0
         self._broken = 0
@@ -81,7 +99,7 @@ class ResumingStream(io.RawIOBase):
     def readinto(self, buffer: "bytearray | memoryview[int]") -> int:  # type: ignore[override]
         """Fill the buffer as far as one answer goes; 0 at the end of the object."""
         view = memoryview(buffer).cast("B")
-        wanted = min(len(view), self._entry.size - self._position)
+        wanted = min(len(view), self.entry.size - self._position)
         if wanted == 0:
             return 0
         data = self._read(wanted)
@@ -91,11 +109,14 @@ class ResumingStream(io.RawIOBase):
 
     def readall(self) -> bytes:
         """The rest, in as few pieces as the answers come: Python's own would ask for 8 KiB each."""
-        pieces = []
-        while left := self._entry.size - self._position:
-            pieces.append(self._read(left))
-            self._position += len(pieces[-1])
-        return b"".join(pieces)
+        return b"".join(self.pieces(self.entry.size))
+
+    def pieces(self, longest: int = _BUFFER) -> Iterator[bytes]:
+        """The rest, as it comes."""
+        while left := self.entry.size - self._position:
+            piece = self._read(min(left, longest))
+            self._position += len(piece)
+            yield piece
 
     def _read(self, wanted: int) -> bytes:
         with explained(f"s3://{self._bucket}", self._key):
@@ -104,7 +125,7 @@ class ResumingStream(io.RawIOBase):
                     if data := self._body.read(wanted):
                         return bytes(data)
                     raise IncompleteReadError(
-                        actual_bytes=self._position, expected_bytes=self._entry.size
+                        actual_bytes=self._position, expected_bytes=self.entry.size
                     )
                 except _BROKEN:
                     self._broken += 1
@@ -118,7 +139,7 @@ class ResumingStream(io.RawIOBase):
             Bucket=self._bucket,
             Key=self._key,
             Range=f"bytes={self._position}-",
-            IfMatch=f'"{self._entry.stamp}"',
+            IfMatch=f'"{self.entry.stamp}"',
         )
         self._body = answer["Body"]
 

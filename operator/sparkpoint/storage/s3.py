@@ -19,7 +19,7 @@ from sparkpoint.storage._s3client import PARALLEL, connect
 from sparkpoint.storage._s3copy import CopyProof, ServerCopy, touch
 from sparkpoint.storage._s3errors import explained, was_retried
 from sparkpoint.storage._s3removal import remove_below
-from sparkpoint.storage._s3stream import get_range, open_object
+from sparkpoint.storage._s3stream import get_range, hash_object, open_object
 from sparkpoint.storage.directory import DirectoryStore
 from sparkpoint.storage.errors import (
     AlreadyExistsError,
@@ -180,8 +180,10 @@ class S3Store:
         A directory's file is read twice, the second time from the page cache. An object of the same
         endpoint is read once and then copied by the server. Anything else is spooled.
         """
+        if isinstance(source, S3Store) and self._shares_server(source):
+            return self._take_on_server(source, path, name)
         with contextlib.ExitStack() as stack:
-            if isinstance(source, S3Store) and not self._shares_server(source):
+            if isinstance(source, S3Store):
                 stream, entry = stack.enter_context(source.open_stamped(path))
                 spool, content = stack.enter_context(transfer.spooled(chunks_of(stream)))
             else:
@@ -195,6 +197,15 @@ class S3Store:
             )
             return Taken(content.digest, content.size, entry.stamp, wanted, existed)
 
+    def _take_on_server(
+        self, source: "S3Store", path: str, name: Callable[[str], str | None]
+    ) -> Taken:
+        key = source._key(path)
+        digest, entry = hash_object(source._client, source._bucket, key, path=path)
+        wanted = name(digest)
+        existed = wanted is not None and self._copy_or_refresh(wanted, source, entry)
+        return Taken(digest, entry.size, entry.stamp, wanted, existed)
+
     def _keep(
         self,
         wanted: str,
@@ -205,8 +216,6 @@ class S3Store:
     ) -> bool:
         """Store what was read, or refresh it; whether it was there."""
         origin, entry = source
-        if isinstance(origin, S3Store) and self._shares_server(origin):
-            return self._copy_or_refresh(wanted, origin, entry)
         if self._refresh(wanted, entry.size):
             return True
         spool.seek(0)
