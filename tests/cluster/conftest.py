@@ -12,7 +12,9 @@ from dev.cluster.layout import find_layout
 from dev.cluster.lifecycle import Cluster, lower_cluster, raise_cluster
 from dev.image.load import load_images
 from dev.operator import install_operator
+from tests.cluster.grounds import Ground
 from tests.cluster.namespace import Namespace
+from tests.cluster.operated import Job, job_spec
 
 _CLUSTER = os.environ.get("TEST_CLUSTER", "test")
 _CONTEXT = os.environ.get("CONTEXT") or None
@@ -50,7 +52,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.fixture
 def namespace(cluster: Cluster) -> Iterator[Namespace]:
-    """A fresh namespace with an S3 server in it."""
+    """A fresh namespace."""
     made = Namespace(cluster, f"test-{uuid.uuid4().hex[:8]}")
     cluster.kubectl("create", "namespace", made.name)
     yield made
@@ -59,7 +61,20 @@ def namespace(cluster: Cluster) -> Iterator[Namespace]:
 
 @pytest.fixture
 def s3(namespace: Namespace) -> Namespace:
-    """The same namespace once its S3 server answers, with a bucket called `data`."""
+    """The same namespace once its S3 server answers."""
+    _start_s3(namespace)
+    return namespace
+
+
+@pytest.fixture
+def job(request: pytest.FixtureRequest, operator: Cluster, namespace: Namespace) -> Job:
+    """The URL visits job under the operator, on the ground that the test names."""
+    ground: Ground = request.param
+    if ground.on_s3:
+        _start_s3(namespace)
+    return Job(namespace, job_spec(on_s3=ground.on_s3, provider=ground.provider))
+
+
+def _start_s3(namespace: Namespace) -> None:
     namespace.kubectl("apply", "-f", str(_S3))
     namespace.kubectl("rollout", "status", "deployment/s3", "--timeout=120s", timeout=150)
-    return namespace

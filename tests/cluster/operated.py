@@ -6,11 +6,56 @@ from typing import Any
 
 from dev.jobs import EXAMPLE, RUNTIME_IMAGE
 from tests.cluster.namespace import Namespace
-from tests.cluster.visits import feed, make_bucket, output, prepare, truth
+from tests.cluster.visits import feed, lines_written, make_bucket, output, prepare, truth
 
-__all__ = ["Job", "job_spec"]
+__all__ = ["Job", "crashing_late", "example", "job_spec", "with_lines"]
 
 _SCRIPT = "url_visits.py"
+_WRITE = "\n    def write(batch: DataFrame, number: int) -> None:\n"
+_CRASH = """        if number >= {batch}:
+            raise RuntimeError("this revision crashes late")
+"""
+_AWAIT = "    query.awaitTermination()\n"
+_LINES = """    (
+        lines.writeStream.queryName("lines")
+        .format("json")
+        .option("path", f"{arguments.output}-lines")
+        .option("checkpointLocation", f"{arguments.checkpoint}/lines")
+        .start()
+    )
+    spark.streams.awaitAnyTermination()
+"""
+_FILES = """
+import fnmatch, json, pathlib, sys
+root, pattern = sys.argv[1:]
+if root.startswith("s3://"):
+    import boto3
+    bucket, _, prefix = root[5:].partition("/")
+    s3 = boto3.client("s3", endpoint_url="http://s3:8333", region_name="us-east-1")
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix + "/")
+    names = [each["Key"][len(prefix) + 1 :] for page in pages for each in page.get("Contents", [])]
+else:
+    files = [path for path in pathlib.Path(root).rglob("*") if path.is_file()]
+    names = [str(path.relative_to(root)) for path in files]
+print(json.dumps(sorted(fnmatch.filter(names, pattern))))
+"""
+
+
+def example() -> str:
+    """The example's script, as people have it."""
+    return (EXAMPLE / _SCRIPT).read_text()
+
+
+def with_lines(source: str) -> str:
+    """The same with a second query, which writes all lines to a file sink."""
+    assert source.count(_AWAIT) == 1
+    return source.replace(_AWAIT, _LINES)
+
+
+def crashing_late(source: str, *, batch: int) -> str:
+    """The same, but it fails from this batch on."""
+    assert source.count(_WRITE) == 1
+    return source.replace(_WRITE, _WRITE + _CRASH.format(batch=batch))
 
 
 def job_spec(*, on_s3: bool = False, provider: str = "HDFSBacked") -> dict[str, Any]:
@@ -45,20 +90,25 @@ class Job:
         self.spec = copy.deepcopy(spec)
         self.fed = 0
 
-    def begin(self) -> None:
+    def begin(self, source: str | None = None) -> None:
         """Everything that it needs, some input, and wait until it runs with the right counts."""
-        prepare(self.namespace)
-        if self.spec["checkpoint"]["location"].startswith("s3:"):
-            make_bucket(self.namespace)
-        self.put_script()
+        self.lay_ground()
+        self.put_script(source)
         self.feed(2)
         self.apply()
         self.await_exact()
         self.await_phase("Running")
+        self.namespace.kubectl("wait", "--for=condition=Ready", f"ssj/{self.name}", "--timeout=60s")
+
+    def lay_ground(self) -> None:
+        """The volume, the account, the bucket."""
+        prepare(self.namespace)
+        if self.spec["checkpoint"]["location"].startswith("s3:"):
+            make_bucket(self.namespace)
 
     def put_script(self, source: str | None = None) -> None:
         """The ConfigMap with the script."""
-        text = (EXAMPLE / _SCRIPT).read_text() if source is None else source
+        text = example() if source is None else source
         metadata = {"name": "script"}
         self.namespace.apply(
             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {_SCRIPT: text}}
@@ -105,6 +155,20 @@ class Job:
             pods=self.drivers(),
         )
 
+    def await_lines(self, *, seconds: float = 180) -> None:
+        """The file sink holds every line that was fed, once."""
+        self.namespace.await_true(
+            f"the lines of {self.fed} files",
+            lambda: lines_written(self.namespace, "/data/output-lines") == truth(self.fed),
+            seconds=seconds,
+            pods=self.drivers(),
+        )
+
+    def files(self, root: str, pattern: str) -> list[str]:
+        """What is stored below a folder of the volume or of the bucket."""
+        found: list[str] = json.loads(self.namespace.python("toolbox", _FILES, root, pattern))
+        return found
+
     def await_phase(self, *phases: str, seconds: float = 180) -> None:
         """The phase is one of these, and nothing is under way."""
 
@@ -124,6 +188,15 @@ class Job:
             return (found.get("status"), found.get("reason")) == (status, reason)
 
         self._await(f"{kind} {status} {reason}", is_so, seconds)
+
+    def await_event(self, reason: str, *, seconds: float = 120) -> None:
+        """Somebody who looks at the job's Events finds this one."""
+        about = f"involvedObject.name={self.name},reason={reason}"
+        self._await(
+            f"event {reason}",
+            lambda: self.namespace.kubectl("get", "events", f"--field-selector={about}", "-o=name"),
+            seconds,
+        )
 
     def ask_for_savepoint(self, name: str, **spec: Any) -> None:
         """What a person applies."""

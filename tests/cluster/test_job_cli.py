@@ -1,15 +1,11 @@
 """`sparkpoint job` on a real job: what a person types, from the first look to the last resume."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dev.cluster.lifecycle import Cluster
+from tests.cluster.cli import Cli
 from tests.cluster.namespace import Namespace
 from tests.cluster.operated import Job, job_spec
 
@@ -20,23 +16,8 @@ def test_a_job_is_operated_from_the_command_line(
     operator: Cluster, namespace: Namespace, tmp_path: Path
 ) -> None:
     job = Job(namespace, job_spec())
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(operator.kubectl("config", "view", "--raw", "--minify", "--flatten"))
-
-    def sparkpoint(*arguments: str, code: int = 0) -> str:
-        done = subprocess.run(
-            [Path(sys.executable).parent / "sparkpoint", "job", *arguments, "-n", namespace.name],
-            env=os.environ | {"KUBECONFIG": str(kubeconfig)},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=240,
-        )
-        assert done.returncode == code, f"{arguments}: {done.stdout}{done.stderr}\n{job.status()}"
-        return done.stdout
-
-    def document(*arguments: str, code: int = 0) -> Any:
-        return json.loads(sparkpoint(*arguments, "--json", code=code))
+    cli = Cli(operator, namespace, tmp_path)
+    sparkpoint, document = cli.run, cli.document
 
     job.begin()
     sparkpoint("wait", "visits", "--for", "ready", "--timeout", "1m")

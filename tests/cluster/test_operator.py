@@ -5,20 +5,31 @@ import json
 import pytest
 
 from dev.cluster.lifecycle import Cluster
-from tests.cluster.namespace import Namespace
-from tests.cluster.operated import Job, job_spec
+from dev.operator import NAMESPACE as OPERATOR
+from tests.cluster.grounds import on_ground
+from tests.cluster.operated import Job, crashing_late, example, with_lines
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 
-def _story(job: Job) -> None:
+@on_ground("s3-rocksdb")
+def test_a_job_is_upgraded_rescaled_suspended_and_resumed_exactly(job: Job) -> None:
     job.begin()
     before = job.get()["metadata"]["generation"], job.drivers()
     job.apply()
     assert (job.get()["metadata"]["generation"], job.drivers()) == before
 
-    # Upgrade: another argument, through a savepoint, into a new epoch.
+    # What cannot be done yet is refused, and the job runs on.
+    job.spec["state"]["partitions"] = 4
+    job.apply()
+    job.await_condition("Accepted", "False", "ChangeRefused")
+    assert job.drivers() == before[1]
+    job.spec["state"]["partitions"] = 2
+
+    # Upgrade: arguments, configuration and resources, through a savepoint, into a new epoch.
     job.spec["args"].append("--files-per-batch=2")
+    job.spec["sparkConf"]["spark.sql.streaming.minBatchesToRetain"] = "50"
+    job.spec["driver"]["memory"] = "720m"
     job.apply()
     upgrade = job.await_operation("Upgrade", "Succeeded")
     assert job.status()["epoch"] == 2, upgrade
@@ -45,47 +56,64 @@ def _story(job: Job) -> None:
     job.await_phase("Running")
 
 
-@pytest.mark.soak
-def test_a_job_on_a_volume_is_upgraded_rescaled_suspended_and_resumed_exactly(
-    operator: Cluster, namespace: Namespace
+@on_ground("volume-rocksdb")
+def test_a_revision_that_crashes_is_rolled_back_with_its_output(
+    operator: Cluster, job: Job
 ) -> None:
-    _story(Job(namespace, job_spec()))
+    """Two queries, one of them with Spark's file sink, which skips batches that it has seen.
 
-
-def test_a_job_on_s3_is_upgraded_rescaled_suspended_and_resumed_exactly(
-    operator: Cluster, s3: Namespace
-) -> None:
-    _story(Job(s3, job_spec(on_s3=True, provider="RocksDB")))
-
-
-def test_a_revision_that_crashes_is_rolled_back_and_the_job_goes_on_exactly(
-    operator: Cluster, namespace: Namespace
-) -> None:
-    job = Job(namespace, job_spec())
-    job.begin()
-
-    job.spec["args"].append("--no-such-option")
+    The revision is put in place while the job stands, so that a worker captures what the rollback
+    goes back to, and it fails only after its queries have written several batches.
+    """
+    job.spec["upgrade"]["rollback"] = {"stableAfterCommits": 5}
+    job.begin(with_lines(example()))
+    job.await_lines()
+    job.spec["suspend"] = True
     job.apply()
-    job.await_operation("Rollback", "Succeeded", seconds=300)
-    job.feed(2)
-    job.await_exact()
+    job.await_phase("Suspended")
+
+    job.put_script(crashing_late(with_lines(example()), batch=job.fed + 2))
+    job.feed(4)
+    job.spec["suspend"] = False
+    job.apply()
+    job.await_operation("Rollback", "Succeeded", seconds=400)
     degraded = job.condition("Degraded")
     assert (degraded["status"], degraded["reason"]) == ("True", "RolledBack"), degraded
+    assert "crashes late" in str(job.status()["conditions"])
 
-    # The same file again changes nothing; a new edit breaks out.
+    # The same file again changes nothing.
+    before = job.status()["revisions"], job.drivers()
     job.apply()
-    job.spec["args"][-1] = "--files-per-batch=3"
-    job.apply()
-    job.await_operation("Upgrade", "Succeeded")
-    job.feed(3)
+    job.feed(1)
     job.await_exact()
+    job.await_lines()
+    assert (job.status()["revisions"], job.drivers()) == before
+
+    # A new edit breaks out; the operator dies in the midst of it, and its successor ends it.
+    job.put_script(with_lines(example()) + "\n# mended\n")
+    job.namespace.await_true(
+        "the upgrade to begin", lambda: job.status().get("operation"), seconds=60
+    )
+    operator.kubectl("-n", OPERATOR, "delete", "pod", "--all", "--force", "--grace-period=0")
+    job.await_operation("Upgrade", "Succeeded")
+    job.feed(1)
+    job.await_exact()
+    job.await_lines()
 
 
-def test_a_driver_that_is_killed_or_deleted_is_recovered_exactly(
-    operator: Cluster, namespace: Namespace
+@on_ground("s3-hdfsbacked")
+def test_executors_and_drivers_that_die_are_recovered_and_what_is_retained_is_adopted(
+    job: Job,
 ) -> None:
-    job = Job(namespace, job_spec())
+    job.spec["savepoints"]["finalOnDelete"] = True
     job.begin()
+    namespace = job.namespace
+
+    driver = job.drivers()
+    namespace.kubectl("delete", "pod", "-l", "sparkpoint.dev/role=executor", "--grace-period=0")
+    job.feed(1)
+    job.await_exact()
+    assert job.drivers() == driver
 
     namespace.kubectl("exec", job.drivers()[-1], "--", "sh", "-c", "kill -9 -1", "--")
     job.feed(1)
@@ -100,3 +128,26 @@ def test_a_driver_that_is_killed_or_deleted_is_recovered_exactly(
     namespace.await_true("no pod of the job", lambda: not namespace.pods(gone), seconds=60)
     listed = json.loads(namespace.kubectl("get", "ssj", "-o", "json"))
     assert listed["items"] == []
+    final = [each for each in _savepoints(job) if each["spec"]["trigger"] == "Final"]
+    assert [each["status"]["phase"] for each in final] == ["Completed"]
+
+    # A new job of the name takes the retained checkpoint on.
+    job.spec["checkpoint"]["adopt"] = _newest_epoch(job)
+    job.feed(1)
+    job.apply()
+    job.await_exact()
+    job.await_phase("Running")
+
+
+def _savepoints(job: Job) -> list[dict[str, dict[str, str]]]:
+    listed = json.loads(job.namespace.kubectl("get", "ssp", "-o", "json"))
+    items: list[dict[str, dict[str, str]]] = listed["items"]
+    return items
+
+
+def _newest_epoch(job: Job) -> str:
+    """The directory of the newest epoch that is left at the job's location."""
+    location = job.spec["checkpoint"]["location"]
+    folders = {path.rpartition("/url_visits/")[0] for path in job.files(location, "*/metadata")}
+    newest = max(folders - {""}, key=lambda path: int(path.rsplit("/", 1)[1].split("-")[1]))
+    return f"{location}/{newest}"

@@ -1,20 +1,26 @@
 """Changes of mind, and changes that must not happen: the job goes on, exactly."""
 
+from pathlib import Path
+
 import pytest
 
 from dev.cluster.lifecycle import Cluster
-from dev.jobs import EXAMPLE
+from dev.image.build import SECOND_SPARK_VERSION
+from dev.image.load import load_images
+from tests.cluster.cli import Cli
+from tests.cluster.grounds import on_ground
 from tests.cluster.namespace import Namespace
-from tests.cluster.operated import Job, job_spec
+from tests.cluster.operated import Job, example, job_spec
 from tests.cluster.visits import output, truth, visited
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 
+@on_ground("volume-hdfsbacked")
 def test_edits_and_savepoints_during_an_upgrade_then_a_restore_and_a_fork(
-    operator: Cluster, namespace: Namespace
+    operator: Cluster, job: Job, tmp_path: Path
 ) -> None:
-    job = Job(namespace, job_spec())
+    namespace = job.namespace
     job.begin()
 
     # Two edits in a row, a third one in the midst of it, and somebody wants a savepoint.
@@ -32,19 +38,27 @@ def test_edits_and_savepoints_during_an_upgrade_then_a_restore_and_a_fork(
     job.feed(2)
     job.await_exact()
 
-    # Back to that savepoint: what came after it is computed again.
-    job.spec["restoreFrom"] = {"savepoint": "meanwhile", "sink": "Rewind"}
+    # A savepoint that nobody knows is waited for, and the job runs on.
+    driver = job.drivers()
+    job.spec["restoreFrom"] = {"savepoint": "mien", "sink": "Rewind"}
     job.apply()
-    job.await_operation("Restore", "Succeeded")
+    job.await_condition("Progressing", "True", "WaitingForSavepoint")
+    assert "mien" in job.condition("Progressing")["message"]
+    assert job.drivers() == driver
+    del job.spec["restoreFrom"]
+    job.apply()
+
+    # Back to the right one: what came after it is computed again.
+    sparkpoint = Cli(operator, namespace, tmp_path)
+    sparkpoint.run("restore", "visits", "--savepoint", "meanwhile", "--sink", "rewind")
+    job.spec = job.get()["spec"]
     assert job.status()["restoredFrom"]["id"] == meanwhile["id"], job.status()
     job.feed(1)
     job.await_exact()
 
     # A second job from the same savepoint, beside the first, into a folder of its own.
-    fork = Job(namespace, job.spec, name="fork")
-    fork.spec["restoreFrom"] = {"savepoint": "meanwhile", "sink": "Fork"}
-    fork.spec["args"][1] = "--output=/data/fork"
-    fork.apply()
+    elsewhere = ("--set", "args[1]=--output=/data/fork")
+    sparkpoint.run("fork", "visits", "fork", "--savepoint", "meanwhile", *elsewhere)
     # Its state is that of the savepoint, so that each URL that it sees again counts on from there.
     begun = meanwhile["batch"] + 1  # one file per batch until then
     expected = {url: truth(job.fed)[url] for url in visited(begun, job.fed)}
@@ -52,26 +66,37 @@ def test_edits_and_savepoints_during_an_upgrade_then_a_restore_and_a_fork(
         "the fork's counts",
         lambda: output(namespace, "/data/fork") == expected,
         seconds=180,
-        pods=fork.drivers(),
+        pods=Job(namespace, job.spec, name="fork").drivers(),
     )
     assert output(namespace) == truth(job.fed)
 
 
-def test_code_that_does_not_fit_and_images_that_do_not_exist_never_stop_the_job(
+def test_another_spark_runs_on_and_what_does_not_fit_never_stops_the_job(
     operator: Cluster, namespace: Namespace
 ) -> None:
+    load_images(operator, spark_version=SECOND_SPARK_VERSION)
     spec = job_spec()
     spec["upgrade"] |= {"compatibility": "Enforce", "rollback": {"deadline": "60s"}}
     job = Job(namespace, spec)
+    job.spec["image"] = f"sparkpoint.dev/runtime:spark-{SECOND_SPARK_VERSION}"
     job.begin()
-    driver = job.drivers()
-    script = (EXAMPLE / "url_visits.py").read_text()
 
-    job.put_script(script.replace('groupBy("url")', 'groupBy("url", F.length("url"))'))
+    # From the older Spark to the newer one, with a script that differs: tried, then done.
+    job.put_script(example() + "\n# for the newer Spark\n")
+    job.spec["image"] = spec["image"]
+    job.apply()
+    job.await_operation("Upgrade", "Succeeded", seconds=400)
+    job.await_phase("Running")
+    assert job.driver_pods()[-1]["spec"]["containers"][0]["image"] == spec["image"]
+    job.feed(1)
+    job.await_exact()
+    driver = job.drivers()
+
+    job.put_script(example().replace('groupBy("url")', 'groupBy("url", F.length("url"))'))
     job.await_condition("Degraded", "True", "Incompatible")
     assert job.drivers() == driver
 
-    job.put_script()
+    job.put_script(example() + "\n# for the newer Spark\n")
     job.spec["image"] = "sparkpoint.dev/nowhere:1"
     job.apply()
     job.await_condition("Degraded", "True", "NotPrepared", seconds=300)

@@ -1,33 +1,31 @@
-"""SparkSavepoints under the real operator: live, still, checked, disposed of; and its own death."""
+"""SparkSavepoints under the real operator: live, still, scheduled, checked, moved, disposed of."""
 
 import json
+from typing import Any
 
 import pytest
 
-from dev.cluster.lifecycle import Cluster
-from dev.operator import NAMESPACE as OPERATOR
-from tests.cluster.namespace import Namespace
-from tests.cluster.operated import Job, job_spec
+from tests.cluster.grounds import on_ground
+from tests.cluster.operated import Job
+from tests.cluster.visits import output, truth, visited
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
-_FILES = """
-import json, pathlib, sys
-root = pathlib.Path(sys.argv[1])
-print(json.dumps(sorted(str(path.relative_to(root)) for path in root.rglob(sys.argv[2]))))
+_COPY = """
+import subprocess, sys
+of, to, *options = sys.argv[1:]
+command = ["-m", "sparkpoint.cli", "savepoint", "copy", "still", "--from", of, "--to", to]
+subprocess.run([sys.executable, *command, *options], check=True)
 """
 
 
-def files(job: Job, root: str, pattern: str) -> list[str]:
-    """What the volume holds."""
-    found: list[str] = json.loads(job.namespace.python("toolbox", _FILES, root, pattern))
-    return found
-
-
-def test_savepoints_are_taken_live_and_still_and_checked(
-    operator: Cluster, namespace: Namespace
-) -> None:
-    job = Job(namespace, job_spec())
+@on_ground("s3-rocksdb")
+def test_savepoints_are_taken_checked_moved_and_go_with_a_job_that_says_so(job: Job) -> None:
+    job.spec["checkpoint"]["onDelete"] = "Delete"
+    job.spec["savepoints"] |= {"onDelete": "Delete", "schedule": "* * * * *"}
+    job.spec["savepoints"]["retention"] = {"last": 1}
+    repository = job.spec["savepoints"]["repository"]
+    namespace = job.namespace
     job.begin()
 
     job.ask_for_savepoint("live", verify="Content")
@@ -37,6 +35,7 @@ def test_savepoints_are_taken_live_and_still_and_checked(
     assert live["revision"] == job.status()["revisions"]["current"]
     job.feed(1)
     job.await_exact()
+    namespace.await_true("two on schedule", lambda: _seen(job, 2), seconds=180)
 
     job.spec["suspend"] = True
     job.apply()
@@ -46,45 +45,57 @@ def test_savepoints_are_taken_live_and_still_and_checked(
     job.ask_for_savepoint("still", onDelete="Delete")
     still = job.await_savepoint("still", "id")
     assert (still["batch"], still["id"] == stopped["id"]) == (stopped["batch"], False)
-    assert "visits/still.json" in str(files(job, "/data/savepoints/savepoints", "*.json"))
+    assert len(_stored(job, "*/visits/still.json")) == 1
+    # Of those that the schedule asked for, retention keeps one; people keep theirs.
+    namespace.await_true("one on schedule", lambda: len(_periodic(job)) == 1, seconds=120)
+    assert len(_stored(job, "*/visits/live.json")) == 1
 
+    # Moved to another repository, and made known again as in another cluster.
+    elsewhere = f"{repository}-elsewhere"
+    s3 = ("--endpoint-url", "http://s3:8333") if repository.startswith("s3:") else ()
+    namespace.python("toolbox", _COPY, repository, elsewhere, *s3)
     namespace.kubectl("delete", "ssp", "still", "--timeout=120s", timeout=150)
-    assert "visits/still.json" not in str(files(job, "/data/savepoints/savepoints", "*.json"))
-    job.spec["suspend"] = False
-    job.apply()
+    assert _stored(job, "*/visits/still.json") == []
+    moved = {"repository": elsewhere, "job": "visits", "name": "still"}
+    job.ask_for_savepoint("moved", existing=moved, verify="Content")
+    assert job.await_savepoint("moved", "id", "verified")["id"] == still["id"]
+
+    # A job that begins from it counts on from there; the first one goes, with all that is its own.
+    fork = Job(namespace, job.spec, name="fork")
+    fork.spec["restoreFrom"] = {"savepoint": "moved", "sink": "Fork"}
+    fork.spec["args"][1] = "--output=/data/fork"
+    fork.spec["suspend"] = False
+    fork.apply()
     job.feed(1)
-    job.await_exact()
-
-
-def test_an_operator_that_dies_in_an_upgrade_is_followed_by_one_that_ends_it(
-    operator: Cluster, namespace: Namespace
-) -> None:
-    job = Job(namespace, job_spec())
-    job.begin()
-
-    job.spec["args"].append("--files-per-batch=2")
-    job.apply()
-    namespace.await_true("the upgrade to begin", lambda: job.status().get("operation"), seconds=60)
-    operator.kubectl("-n", OPERATOR, "delete", "pod", "--all", "--force", "--grace-period=0")
-    job.await_operation("Upgrade", "Succeeded")
-    job.feed(1)
-    job.await_exact()
-
-    assert (job.status()["epoch"], job.status()["attempt"]) == (2, 2)
-
-
-def test_everything_goes_with_a_job_that_says_so(operator: Cluster, namespace: Namespace) -> None:
-    spec = job_spec()
-    spec["checkpoint"]["onDelete"] = "Delete"
-    spec["savepoints"]["onDelete"] = "Delete"
-    job = Job(namespace, spec)
-    job.begin()
-    job.ask_for_savepoint("mine")
-    job.await_savepoint("mine", "id")
-    assert files(job, "/data/checkpoints", "epoch-1-*")
-
+    expected = {url: truth(job.fed)[url] for url in visited(still["batch"] + 1, job.fed)}
+    namespace.await_true(
+        "the fork's counts",
+        lambda: output(namespace, "/data/fork") == expected,
+        seconds=240,
+        pods=fork.drivers(),
+    )
+    assert output(namespace) == truth(job.fed - 1)
+    mine = f"{namespace.name}/visits/*"
+    assert job.files(job.spec["checkpoint"]["location"], mine)
     namespace.kubectl("delete", "ssj", job.name, "--timeout=240s", timeout=270)
+    assert job.files(job.spec["checkpoint"]["location"], mine) == []
+    assert _stored(job, "*/visits/*.json") == []
+    assert "live" not in namespace.kubectl("get", "ssp")
 
-    assert files(job, "/data/checkpoints", "epoch-*") == []
-    assert files(job, "/data/savepoints/savepoints", "*.json") == []
-    assert "mine" not in namespace.kubectl("get", "ssp")
+
+def _stored(job: Job, pattern: str) -> list[str]:
+    """Manifests in the repository."""
+    return job.files(f"{job.spec['savepoints']['repository']}/savepoints", pattern)
+
+
+def _periodic(job: Job) -> list[dict[str, Any]]:
+    """What the schedule asked for and is still there."""
+    listed = json.loads(job.namespace.kubectl("get", "ssp", "-o", "json"))["items"]
+    return [each for each in listed if each["spec"].get("trigger") == "Periodic"]
+
+
+def _seen(job: Job, count: int) -> bool:
+    """Whether the schedule has had so many turns; retention may have removed the first."""
+    events = json.loads(job.namespace.kubectl("get", "events", "-o", "json"))["items"]
+    about = {each["involvedObject"]["name"] for each in events if each["reason"] == "Completed"}
+    return len([name for name in about if "-periodic-" in name]) >= count

@@ -11,17 +11,11 @@ import pytest
 from dev.cluster.layout import Layout
 from dev.cluster.lifecycle import Cluster
 from dev.cluster.programs import tool_environment
-from dev.jobs import EXAMPLE
 from tests.cluster.namespace import Namespace
 from tests.cluster.operated import Job, job_spec
 
 pytestmark = [pytest.mark.cluster, pytest.mark.soak, pytest.mark.timeout(1200)]
 
-_CRASH = """
-    def write(batch: DataFrame, number: int) -> None:
-        if number >= {batch}:
-            raise RuntimeError("this revision crashes late")
-"""
 _NEWEST_EPOCH = """
 import pathlib
 folders = [p.parent for p in pathlib.Path("/data/checkpoints").rglob("url_visits")]
@@ -29,24 +23,23 @@ print(max(folders, key=lambda folder: folder.stat().st_mtime))
 """
 
 
-def test_a_revision_that_crashes_after_some_batches_is_rolled_back(
+def test_a_revision_that_crashes_at_once_is_rolled_back(
     operator: Cluster, namespace: Namespace
 ) -> None:
-    spec = job_spec()
-    spec["upgrade"]["rollback"] = {"stableAfterCommits": 5}
-    job = Job(namespace, spec)
+    job = Job(namespace, job_spec())
     job.begin()
-    source = (EXAMPLE / "url_visits.py").read_text()
-    begins = "\n    def write(batch: DataFrame, number: int) -> None:\n"
-    assert begins in source
 
-    job.put_script(source.replace(begins, _CRASH.format(batch=job.fed + 3)))
-    job.feed(5)
-    job.await_operation("Rollback", "Succeeded", seconds=400)
+    job.spec["args"].append("--no-such-option")
+    job.apply()
+    job.await_operation("Rollback", "Succeeded", seconds=300)
 
-    job.feed(1)
+    job.feed(2)
     job.await_exact()
-    assert "crashes late" in str(job.status()["conditions"])
+    job.spec["args"][-1] = "--files-per-batch=3"
+    job.apply()
+    job.await_operation("Upgrade", "Succeeded")
+    job.feed(3)
+    job.await_exact()
 
 
 def test_a_driver_that_runs_out_of_memory_is_rolled_back_and_told(

@@ -19,6 +19,7 @@ from tests.cluster.namespace import Namespace
 __all__ = [
     "JOB",
     "feed",
+    "lines_written",
     "make_bucket",
     "output",
     "prepare",
@@ -41,6 +42,21 @@ for file in sorted(pathlib.Path(sys.argv[1]).glob("batch=*/part-*.json")):
     newest.update((row["url"], row["count"]) for row in rows)
 print(json.dumps(newest))
 """
+
+_READ_LINES = """
+import collections, json, pathlib, re, sys
+root = pathlib.Path(sys.argv[1])
+log = {int(p.name.split(".")[0]): p for p in (root / "_spark_metadata").glob("[0-9]*")}
+begin = max((n for n, p in log.items() if p.suffix == ".compact"), default=0)
+entries = [l for n, p in log.items() if n >= begin for l in p.read_text().splitlines()[1:]]
+counts = collections.Counter()
+for name in {json.loads(entry)["path"] for entry in entries}:
+    for line in (root / name.rsplit("/", 1)[1]).read_text().splitlines():
+        found = re.search(r'"(?:GET|HEAD|POST|PUT|DELETE) ([^ ?"]+)', json.loads(line)["value"])
+        counts.update([found[1]] if found else [])
+print(json.dumps(counts))
+"""
+"""What a reader of Spark's file sink sees, without Spark: the files that its log names."""
 
 _MAKE_BUCKET = """
 import boto3
@@ -94,4 +110,10 @@ def running_executors(namespace: Namespace) -> list[dict[str, Any]]:
 def output(namespace: Namespace, folder: str = "/data/output") -> dict[str, int]:
     """The newest count of every URL."""
     counts: dict[str, int] = json.loads(namespace.python("toolbox", _READ_OUTPUT, folder))
+    return counts
+
+
+def lines_written(namespace: Namespace, folder: str) -> dict[str, int]:
+    """The requests of every URL in the lines that a file sink holds."""
+    counts: dict[str, int] = json.loads(namespace.python("toolbox", _READ_LINES, folder))
     return counts
