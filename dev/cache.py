@@ -14,7 +14,15 @@ from pathlib import Path
 
 from dev.console import Problem
 
-__all__ = ["cache_root", "cached", "digest_of", "exclusive", "require_free_space"]
+__all__ = [
+    "cache_root",
+    "cached",
+    "digest_of",
+    "exclusive",
+    "has_entries",
+    "is_cached",
+    "require_free_space",
+]
 
 _GIB = 1024**3
 
@@ -71,6 +79,16 @@ def cached(kind: str, key: str, build: Callable[[Path], None], *, keep: int = 2)
     return entry
 
 
+def is_cached(kind: str, key: str) -> bool:
+    """Whether the entry was built to its end."""
+    return (cache_root() / kind / key).exists()
+
+
+def has_entries(kind: str) -> bool:
+    """Whether any entry of this kind was built to its end; what was interrupted does not count."""
+    return bool(_entries(cache_root() / kind))
+
+
 def require_free_space(folder: Path, *, gib: int, purpose: str) -> None:
     """Refuse to begin what would fill the disk half-way."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -83,9 +101,14 @@ def require_free_space(folder: Path, *, gib: int, purpose: str) -> None:
 
 
 def _forget_old(folder: Path, *, keep: int) -> None:
-    entries = [p for p in folder.iterdir() if not p.name.startswith(".")]
-    entries.sort(key=lambda p: p.stat().st_mtime, reverse=True)
+    entries = sorted(_entries(folder), key=lambda p: p.stat().st_mtime, reverse=True)
     for old in entries[keep:]:
         # Renamed first: an entry that was removed half-way must not look like a whole one.
         doomed = old.rename(old.with_name(f".partial-old-{old.name}"))
         shutil.rmtree(doomed, ignore_errors=True)
+
+
+def _entries(folder: Path) -> list[Path]:
+    """The finished ones: what begins with a dot is being built, or removed."""
+    found = folder.iterdir() if folder.exists() else ()
+    return [path for path in found if not path.name.startswith(".")]

@@ -1,5 +1,6 @@
 """Spark's classes in an archive that JVMs start from, beside the Spark of this environment."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -17,16 +18,21 @@ _SCRIPT = Path(__file__).parent.parent / "images" / "archive_classes.py"
 _SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
-def archived_classes() -> tuple[str, Mapping[str, str]]:
-    """JVM options and Spark properties of short runs; the archive is made on the first call."""
-    home = Path(pyspark.__file__).parent
+def archived_classes(other: Mapping[str, str] | None = None) -> tuple[str, Mapping[str, str]]:
+    """JVM options and Spark properties of short runs; the archive is made on the first call.
+
+    `other` is the environment of another Spark: its classes are its own, and ours before them on
+    the class path would be run in their place.
+    """
+    home = Path(other["SPARK_HOME"]) if other else Path(pyspark.__file__).parent
     with exclusive(f"classes-{digest_of([str(home)])}"):
         made = home / "classes.key"
-        key = digest_of([_SCRIPT, pyspark.__version__, _java_version()])
+        key = digest_of([_SCRIPT, home / "version.py", _java_version()])
         if not made.exists() or made.read_text() != key:
             with step("Archiving Spark's classes for quick starts", usually="30 s, once"):
                 run_program(
                     [sys.executable, str(_SCRIPT)],
+                    env={**os.environ, **other} if other else None,
                     failed="Archiving Spark's classes failed",
                     remedy="run the same command again; the output above tells what happened.",
                 )

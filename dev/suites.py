@@ -24,7 +24,8 @@ _SUITES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 
 def main() -> None:
     """Run the suites; exit with the first failure's code."""
-    check_machine()
+    if not os.environ.get("CONTEXT"):
+        check_machine()
     took: dict[str, float] = {}
     for folder, usually, spread in _SUITES:
         if folder == "tests/spark":

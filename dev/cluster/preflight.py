@@ -5,7 +5,8 @@ import platform
 import shutil
 from collections.abc import Iterator
 
-from dev.cache import cache_root, require_free_space
+from dev.cache import cache_root, has_entries, require_free_space
+from dev.cluster.programs import GO_REMEDY, has_kubernetes_binaries
 from dev.console import Problem
 
 __all__ = ["check_machine"]
@@ -25,8 +26,9 @@ def check_machine() -> None:
             remedy="\n    ".join(remedy for _, remedy in problems)
             + "\n    Or name an existing cluster with --context (make demo CONTEXT=name).",
         )
-    # Once the caches are filled, only pods and volumes need space.
-    built = (cache_root() / "kubernetes").exists() and (cache_root() / "layers").exists()
+    # Once the caches are filled, only pods and volumes need space. Folders tell nothing: a first
+    # build that was interrupted leaves them, and has most of its space still to take.
+    built = has_kubernetes_binaries() and has_entries("layers")
     needed = _NEEDED_WITH_CACHES_GIB if built else _NEEDED_GIB
     require_free_space(cache_root(), gib=needed, purpose="The local cluster")
 
@@ -42,3 +44,6 @@ def _problems() -> Iterator[tuple[str, str]]:
     for command in _COMMANDS:
         if shutil.which(command) is None:
             yield f"the command `{command}` is missing", f"install it (package of `{command}`)."
+    # Here, because the suites before the cluster's take long, and their Kubernetes is built after.
+    if shutil.which("go") is None and not has_kubernetes_binaries():
+        yield "Go is not on PATH, and the local Kubernetes is still to be built with it", GO_REMEDY

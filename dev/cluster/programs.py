@@ -12,10 +12,19 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from dev.cache import cached, digest_of, require_free_space
+from dev.cache import cached, digest_of, is_cached, require_free_space
 from dev.console import Problem, run_program, step
 
-__all__ = ["KUBERNETES_VERSION", "debian_tools", "kubernetes_binaries", "tool_environment"]
+__all__ = [
+    "GO_REMEDY",
+    "KUBERNETES_VERSION",
+    "debian_tools",
+    "has_kubernetes_binaries",
+    "kubernetes_binaries",
+    "tool_environment",
+]
+
+GO_REMEDY = "install Go 1.26 or newer (go.dev/dl), or name a cluster with --context."
 
 _GO_MODULE = Path(__file__).parent.parent / "go"
 _COMMANDS = (
@@ -67,15 +76,23 @@ KUBERNETES_VERSION = _kubernetes_version()
 
 def kubernetes_binaries() -> Path:
     """The folder with etcd, CoreDNS and Kubernetes' programs; built on the first call."""
-    key = f"{KUBERNETES_VERSION}-{platform.machine()}-{digest_of([_GO_MODULE])}"
-    return cached("kubernetes", key, _build_kubernetes)
+    return cached("kubernetes", _kubernetes_key(), _build_kubernetes)
+
+
+def has_kubernetes_binaries() -> bool:
+    """Whether they were built before."""
+    return is_cached("kubernetes", _kubernetes_key())
+
+
+def _kubernetes_key() -> str:
+    return f"{KUBERNETES_VERSION}-{platform.machine()}-{digest_of([_GO_MODULE])}"
 
 
 def _build_kubernetes(folder: Path) -> None:
     if shutil.which("go") is None:
         raise Problem(
             "Go is not on PATH; the local Kubernetes is built from Go modules.",
-            remedy="install Go 1.26 or newer (go.dev/dl), or name a cluster with --context.",
+            remedy=GO_REMEDY,
         )
     require_free_space(folder, gib=6, purpose="Building Kubernetes")
     version = "-X k8s.io/component-base/version.git{0} -X k8s.io/client-go/pkg/version.git{0}"

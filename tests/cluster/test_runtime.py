@@ -1,17 +1,19 @@
 """A driver under the runtime, in real pods: watched, captured, stopped at a boundary, exact."""
 
-import json
 from typing import Any
 
 import pytest
 
 from dev.console import Problem
-from dev.jobs import AGENT_PORT, Runtime
+from dev.jobs import Runtime
 from sparkpoint.runtime.model import EndReason, OperationState, StopOperation, Termination
 from tests.cluster.namespace import Namespace
 from tests.cluster.visits import (
     JOB,
+    ask_agent,
+    driver_pod,
     feed,
+    last_word,
     make_bucket,
     output,
     prepare,
@@ -24,25 +26,33 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(480)]
 
 _TOKEN = "known-to-the-test"
 _QUERY = "url_visits"
-_CALL = """
-import sys, urllib.request
-method, url, token, body = sys.argv[1:]
-request = urllib.request.Request(url, method=method, data=body.encode() or None)
-request.add_header("Authorization", "Bearer " + token)
-request.add_header("Content-Type", "application/json")
-print(urllib.request.urlopen(request, timeout=90).read().decode())
+_FAMILY = """
+import os, pathlib, subprocess, time
+def of(pid, field):
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[field]
+def comm(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return "gone"
+listed = [name for name in os.listdir("/proc") if name.isdigit()]
+(jvm,) = [pid for pid in listed if comm(pid) == "java"]
+parent = of(jvm, 1)
+# Its own parent is gone by the time it ends, so that PID 1 has to wait for it.
+orphan = subprocess.run(
+    ["sh", "-c", "sleep 0.5 >/dev/null 2>&1 & echo $!"], capture_output=True, text=True, check=True
+).stdout.strip()
+heir = of(orphan, 1)
+deadline = time.monotonic() + 30
+while os.path.exists(f"/proc/{orphan}") and time.monotonic() < deadline:
+    time.sleep(0.05)
+print(comm(1), comm(parent), of(parent, 1), heir, os.path.exists(f"/proc/{orphan}"))
 """
-
-
-def _driver(namespace: Namespace) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(namespace.kubectl("get", "pod", JOB, "-o", "json"))
-    return found
+"""PID 1; the JVM's parent, and that one's; who inherits an orphan; whether it stays a zombie."""
 
 
 def _agent(namespace: Namespace, method: str, path: str, body: object = None) -> Any:
-    address = f"http://{_driver(namespace)['status']['podIP']}:{AGENT_PORT}{path}"
-    text = json.dumps(body) if body is not None else ""
-    return json.loads(namespace.python("toolbox", _CALL, method, address, _TOKEN, text))
+    return ask_agent(namespace, method, path, body, token=_TOKEN)
 
 
 def _await_batch(namespace: Namespace, batch: int) -> None:
@@ -58,13 +68,10 @@ def _await_batch(namespace: Namespace, batch: int) -> None:
 
 def _await_end(namespace: Namespace) -> Termination:
     def ended() -> bool:
-        return _driver(namespace)["status"].get("phase") in ("Succeeded", "Failed")
+        return driver_pod(namespace)["status"].get("phase") in ("Succeeded", "Failed")
 
     namespace.await_true("the driver's end", ended, seconds=90, pods=[JOB])
-    state = _driver(namespace)["status"]["containerStatuses"][0]["state"]["terminated"]
-    said = Termination.model_validate_json(state["message"])
-    assert said.exit_code == state["exitCode"]
-    return said
+    return last_word(namespace)
 
 
 def _run_stop_and_go_on(namespace: Namespace, *, epoch_dir: str, repository: str) -> None:
@@ -74,6 +81,7 @@ def _run_stop_and_go_on(namespace: Namespace, *, epoch_dir: str, repository: str
     feed(namespace, 0, 4)
     start(namespace, own, runtime)
     _await_batch(namespace, 1)
+    assert namespace.python(JOB, _FAMILY).split() == ["tini", "python3", "1", "1", "False"]
 
     live = _agent(
         namespace,

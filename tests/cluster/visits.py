@@ -5,6 +5,7 @@ import runpy
 from typing import Any
 
 from dev.jobs import (
+    AGENT_PORT,
     EXAMPLE,
     S3_CONF,
     Runtime,
@@ -14,11 +15,15 @@ from dev.jobs import (
     toolbox,
     volume_claim,
 )
+from sparkpoint.runtime.model import Termination
 from tests.cluster.namespace import Namespace
 
 __all__ = [
     "JOB",
+    "ask_agent",
+    "driver_pod",
     "feed",
+    "last_word",
     "lines_written",
     "make_bucket",
     "output",
@@ -57,6 +62,15 @@ for name in {json.loads(entry)["path"] for entry in entries}:
 print(json.dumps(counts))
 """
 """What a reader of Spark's file sink sees, without Spark: the files that its log names."""
+
+_CALL = """
+import sys, urllib.request
+method, url, token, body = sys.argv[1:]
+request = urllib.request.Request(url, method=method, data=body.encode() or None)
+request.add_header("Authorization", "Bearer " + token)
+request.add_header("Content-Type", "application/json")
+print(urllib.request.urlopen(request, timeout=90).read().decode())
+"""
 
 _MAKE_BUCKET = """
 import boto3
@@ -99,6 +113,29 @@ def start(namespace: Namespace, checkpoint: str, runtime: Runtime | None = None)
     arguments = ["--input=/data/input", "--output=/data/output", f"--checkpoint={checkpoint}"]
     job = SparkJob(JOB, arguments, claim="data", conf=S3_CONF if on_s3 else {}, runtime=runtime)
     namespace.apply(*job_objects(job, namespace=namespace.name))
+
+
+def driver_pod(namespace: Namespace) -> dict[str, Any]:
+    """As the API server has it."""
+    found: dict[str, Any] = json.loads(namespace.kubectl("get", "pod", JOB, "-o", "json"))
+    return found
+
+
+def ask_agent(
+    namespace: Namespace, method: str, path: str, body: object = None, *, token: str
+) -> Any:
+    """Ask the driver's agent, from another pod."""
+    address = f"http://{driver_pod(namespace)['status']['podIP']}:{AGENT_PORT}{path}"
+    text = json.dumps(body) if body is not None else ""
+    return json.loads(namespace.python("toolbox", _CALL, method, address, token, text))
+
+
+def last_word(namespace: Namespace) -> Termination:
+    """What a driver that has ended has said of it, which agrees with its exit code."""
+    state = driver_pod(namespace)["status"]["containerStatuses"][0]["state"]["terminated"]
+    said = Termination.model_validate_json(state["message"])
+    assert said.exit_code == state["exitCode"]
+    return said
 
 
 def running_executors(namespace: Namespace) -> list[dict[str, Any]]:

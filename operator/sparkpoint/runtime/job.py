@@ -226,11 +226,9 @@ class RunningJob:
         """The script has come to its end; queries may still run."""
         with self._changed:
             self._script = end
-            running = any(query.is_active for query in self._queries.values())
-        if running and self._cause is None:
-            logger.warning(
-                "The script ended while queries were running. End it with awaitTermination()."
-            )
+            warning = self._forgotten(end) if self._cause is None else None
+        if warning is not None:
+            logger.warning(warning)
         self.end(script_cause(end))
 
     def await_release(self) -> Cause:
@@ -261,6 +259,19 @@ class RunningJob:
         return conclude(ending)
 
     # --- within ----------------------------------------------------------------------------------
+
+    def _forgotten(self, end: ScriptEnd) -> str | None:
+        """What a script that has ended did not do, by the look of it."""
+        if any(query.is_active for query in self._queries.values()):
+            return "The script ended while queries were running. End it with awaitTermination()."
+        # One that failed says why by itself.
+        if self._queries or end.error is not None:
+            return None
+        lacking = "starting a query" if self._made_session else "a Spark session"
+        return (
+            f"The script ended without {lacking}: there is nothing to watch or to capture. Start "
+            "one with writeStream…start(), and wait for it with awaitTermination()."
+        )
 
     def _admit(self) -> None:
         if self._restoring is not None and not self._restoring.wait():

@@ -30,8 +30,9 @@ USAGE = (
     "python -m sparkpoint.runtime --epoch-dir URI --epoch N --job NAMESPACE/NAME [option…] "
     "-- script.py [argument…]"
 )
-STOP_BUDGET = 25.0
-"""Below Kubernetes' grace period of 30 seconds."""
+STOP_BUDGET = 20.0
+"""Kubernetes kills after 30 seconds: a batch that is interrupted after these may take 5 more to
+give up, and the last word is still to be written."""
 REHEARSAL_DEADLINE = 600.0
 """Seconds for the copy, the start of Spark and a batch of every query together."""
 _JOB = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?")

@@ -15,10 +15,11 @@ from sparkpoint.runtime.execution import LostError
 from sparkpoint.runtime.identity import Identity
 from sparkpoint.runtime.model import ErrorInfo, QueryEnd, QuerySink, StopReport
 
-__all__ = ["StartedQuery", "Watched", "stop_queries"]
+__all__ = ["INTERRUPT_SECONDS", "StartedQuery", "Watched", "stop_queries"]
 
-_INTERRUPT_SECONDS = 5.0
-"""How long a cancelled batch may take to give up, on top of the budget."""
+INTERRUPT_SECONDS = 5.0
+"""How long a cancelled batch may take to give up, on top of the budget: the budget's default leaves
+room for it."""
 
 logger = logging.getLogger("sparkpoint.runtime")
 
@@ -139,7 +140,7 @@ def _interrupt(query: StartedQuery) -> None:
             logger.warning("Query %s cannot be interrupted: %s", query.name, lost)
 
     threading.Thread(target=cancel, daemon=True).start()
-    query.await_end(_INTERRUPT_SECONDS)
+    query.await_end(INTERRUPT_SECONDS)
 
 
 def _end_of(query: StartedQuery) -> QueryEnd:

@@ -31,6 +31,7 @@ spark.sql.session.timeZone UTC
 spark.sql.shuffle.partitions 2
 spark.default.parallelism 2
 spark.sql.streaming.stateStore.minDeltasForSnapshot 3
+spark.sql.streaming.pollingDelay 100ms
 """
 
 
@@ -57,7 +58,8 @@ class Setting:
         """Spark's own way to be told what scripts do not say: a file of defaults."""
         conf = self.root / "conf"
         conf.mkdir(parents=True, exist_ok=True)
-        options, quick = archived_classes()
+        other = self.variables if "SPARK_HOME" in self.variables else None
+        options, quick = archived_classes(other)
         confs = {**quick, **self.confs}
         lines = "".join(f"{key} {value}\n" for key, value in confs.items())
         (conf / "spark-defaults.conf").write_text(_CONF + lines)
@@ -108,6 +110,15 @@ class Driver:
         termination = Termination.model_validate_json(text)
         assert termination.exit_code == code, self.log[-4000:]
         return termination
+
+    def jars(self) -> set[str]:
+        """Names of the jars that its JVM has opened."""
+        found = set()
+        for pid in _children(self.process.pid):
+            for opened in Path(f"/proc/{pid}/fd").iterdir():
+                with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                    found.add(opened.readlink().name)
+        return {name for name in found if name.endswith(".jar")}
 
     def kill_jvm(self) -> None:
         """As the kernel does when memory runs out."""

@@ -121,6 +121,7 @@ def test_it_is_as_under_python(folder: Path, what: str) -> None:
     expected = EndReason.SCRIPT_FAILED if failed else EndReason.SCRIPT_ENDED
     assert ours.last_word.reason is expected
     assert "no Spark session was made" in ours.last_word.message
+    assert ("WARNING sparkpoint: The script ended without a Spark session" in ours.err) != failed
 
 
 def test_the_last_word_says_where_a_script_failed(folder: Path) -> None:

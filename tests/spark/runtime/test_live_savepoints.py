@@ -1,10 +1,14 @@
 """Savepoints through the agent of a driver under load: each restored, and equal to the ledger.
 
+Every tenth is continued to the end of the input, and the output of all queries compared.
+
 The share of `make test` is in tests/spark/test_runtime_agent.py.
 """
 
+import signal
 import statistics
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,13 +23,16 @@ from sparkpoint.storage import DirectoryStore
 from tests.spark.runtime import truth
 from tests.spark.runtime.driver import Driver, Setting, agent_of, agent_options, driving
 from tests.spark.workloads import WORKLOADS
+from tests.spark.workloads.base import Known
 from tests.spark.workloads.inputs import write_files
-from tests.spark.workloads.judge import assert_state, position
+from tests.spark.workloads.judge import Position, assert_state, position, truth_at
 from tests.spark.workloads.providers import PROVIDERS
 
 NAMES = ("left", "right", "windows")
 SCRIPT = "several_queries.py"
 COUNT = 50
+CONTINUED = 10
+"""Every so many savepoints, one is continued: that takes a driver of its own."""
 HOSTILE = {
     # Nothing of a batch is left for long, so that a capture must hurry or begin again.
     "spark.sql.streaming.minBatchesToRetain": "2",
@@ -69,23 +76,59 @@ def capture(
     return taken
 
 
-def check(spark: SparkSession, repository: Repository, name: str, target: Path) -> None:
-    """Restore one, and compare all it has with what its position in the input says."""
+def check(
+    spark: SparkSession, repository: Repository, name: str, target: Path
+) -> dict[str, Position]:
+    """Restore one, and compare all it has with what its position in the input says: these."""
     savepoint = repository.find(f"tests/job/{name}")
     repository.materialize(savepoint, DirectoryStore(target), MaterializeRequest(mode=Mode.RESUME))
     batches = {query.prefix: query.batch for query in savepoint.manifest.queries}
     assert set(batches) == set(NAMES)
+    found = {query: position(target / query, batches[query]) for query in NAMES}
     for query in NAMES:
         # One file a batch; batches that only move the watermark have none.
-        assert 0 < position(target / query, batches[query]).files <= batches[query] + 1
-    at = position(target / "windows", batches["windows"])
-    assert_state(spark, WORKLOADS["aggregation"], str(target / "windows"), at)
+        assert 0 < found[query].files <= batches[query] + 1
+    assert_state(spark, WORKLOADS["aggregation"], str(target / "windows"), found["windows"])
+    return found
 
 
-def live_savepoints_restore(spark: SparkSession, root: Path, provider: str, count: int) -> None:
+def output_at(query: str, at: Position) -> Counter[Known]:
+    """All that a query has written up to there."""
+    if query == "windows":
+        return truth_at(WORKLOADS["aggregation"], at).output
+    side = {"left": "L", "right": "R"}[query]
+    return Counter((row.k, row.v) for row in truth.rows(at.files) if row.side == side)
+
+
+def continue_to_the_end(
+    root: Path, confs: dict[str, str], name: str, since: dict[str, Position]
+) -> None:
+    """Another driver goes on from a savepoint, with sinks of its own: all that was to come."""
+    inputs, output = root / "input", root / "continued" / name / "output"
+    setting = Setting(root / "continued" / name, confs=confs)
+    files = len(list(inputs.glob("*.json")))
+    options = ("--restore", name, "--repository", str(root / "repository"), "--sink", "fork")
+    with driving(setting, SCRIPT, inputs, output, options=options) as driver:
+        driver.await_true(
+            lambda: all(truth.committed(setting.checkpoint(n)) == files for n in NAMES), 600
+        )
+        driver.signal(signal.SIGTERM)
+        assert driver.end().clean
+    for query in NAMES:
+        there = position(setting.checkpoint(query))
+        assert there.files == files
+        columns = ("end", "k", "n", "total") if query == "windows" else ("k", "v")
+        expected = output_at(query, there) - output_at(query, since[query])
+        assert truth.files(output / query, *columns) == expected, (name, query)
+
+
+def live_savepoints_restore(
+    spark: SparkSession, root: Path, provider: str, count: int, *, continued: int = CONTINUED
+) -> None:
     """Take them, end the driver, and look at each."""
     repository = Repository.init(DirectoryStore(root / "repository"))
-    setting = Setting(root / "job", confs={**PROVIDERS[provider], **HOSTILE})
+    confs = {**PROVIDERS[provider], **HOSTILE}
+    setting = Setting(root / "job", confs=confs)
     inputs, output = root / "input", root / "output"
     write_files(inputs, range(1))
     options = agent_options(setting)
@@ -104,8 +147,10 @@ def live_savepoints_restore(spark: SparkSession, root: Path, provider: str, coun
         f"while {batches} batches were done"
     )
     assert len(distinct) > count / 2, "the job should go on between two savepoints"
-    for summary in taken:
-        check(spark, repository, summary.name, root / "restored" / summary.name)
+    for number, summary in enumerate(taken):
+        since = check(spark, repository, summary.name, root / "restored" / summary.name)
+        if number % continued == 0:
+            continue_to_the_end(root, confs, summary.name, since)
 
 
 @pytest.mark.soak

@@ -31,6 +31,9 @@ def test_a_driver_is_captured_stopped_and_restored_on_the_second_version(tmp_pat
     write_files(inputs, range(4))
     with driving(first, SCRIPT, inputs, output, options=agent_options(first)) as driver:
         driver.await_true(lambda: all(truth.committed(first.checkpoint(n)) >= 1 for n in NAMES))
+        assert {name for name in driver.jars() if name.startswith("spark-core_")} == {
+            f"spark-core_2.13-{VERSION}.jar"
+        }
         with agent_of(driver) as agent:
             live = agent.savepoint("live", asked, wait=60)
             assert live.state is OperationState.DONE, live.error

@@ -213,6 +213,39 @@ def test_a_dead_query_may_be_left_to_the_script(tmp_path: Path) -> None:
     assert (termination.reason, termination.exit_code) == (EndReason.SCRIPT_ENDED, 0)
 
 
+@pytest.mark.parametrize(
+    ("made", "said"), [(True, "without starting a query"), (False, "without a Spark session")]
+)
+def test_a_script_that_did_nothing_is_told_of_in_the_log(
+    world: World, caplog: pytest.LogCaptureFixture, made: bool, said: str
+) -> None:
+    if made:
+        world.job.session_made(with_context=True)
+
+    with caplog.at_level("WARNING", logger="sparkpoint.runtime"):
+        world.job.script_ended(ScriptEnd(0))
+    world.job.await_release()
+
+    assert [said in record.getMessage() for record in caplog.records] == [True]
+    assert "start()" in caplog.text
+    assert world.job.termination().exit_code == 0
+
+
+def test_a_script_that_failed_or_did_its_work_is_not_told_to_start_a_query(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    failed, stopped, done = World(tmp_path), World(tmp_path), World(tmp_path)
+    done.start("a").interrupt()
+
+    with caplog.at_level("WARNING", logger="sparkpoint.runtime"):
+        failed.job.script_ended(ScriptEnd(1, ERROR))
+        stopped.job.end(TERMINATED)
+        stopped.job.script_ended(ScriptEnd(0))
+        done.job.script_ended(ScriptEnd(0))
+
+    assert "without" not in caplog.text
+
+
 def test_a_later_epoch_ends_a_running_job_at_once(world: World) -> None:
     execution = world.start("a", stubborn=True)
 

@@ -4,7 +4,8 @@ import pytest
 
 from sparkpoint.runtime import queries
 from sparkpoint.runtime.model import ErrorInfo, QueryEnd
-from sparkpoint.runtime.queries import stop_queries
+from sparkpoint.runtime.options import STOP_BUDGET
+from sparkpoint.runtime.queries import INTERRUPT_SECONDS, stop_queries
 from tests.unit.runtime.core.fakes import FakeExecution, started
 
 
@@ -27,7 +28,7 @@ def test_one_that_exceeds_the_budget_is_interrupted_and_the_others_are_not() -> 
 
 
 def test_one_that_does_not_even_end_when_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queries, "_INTERRUPT_SECONDS", 0.1)
+    monkeypatch.setattr(queries, "INTERRUPT_SECONDS", 0.1)
 
     report = stop_queries([started("q", FakeExecution(stubborn=True, deaf=True))], budget=0)
 
@@ -35,6 +36,16 @@ def test_one_that_does_not_even_end_when_interrupted(monkeypatch: pytest.MonkeyP
     assert (end.batch, end.clean) == (3, False)
     assert end.error is not None
     assert end.error.type == "StillRunning"
+
+
+def test_the_last_word_is_said_within_the_grace_period_of_a_pod() -> None:
+    grace_period = 30
+    """Kubernetes' own, of pods that say nothing: SIGKILL comes then."""
+    to_say_it = 3
+
+    longest = STOP_BUDGET + INTERRUPT_SECONDS
+
+    assert longest + to_say_it <= grace_period
 
 
 def test_one_that_had_died_before_is_reported_as_it_died() -> None:
