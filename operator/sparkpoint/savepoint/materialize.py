@@ -73,7 +73,7 @@ def materialize(
         savepoint = catalogue.reread(store, savepoint)
         table = catalogue.read_table(store, savepoint)
         actions = plan_sinks(manifest, request.sinks, mode=request.mode, policy=request.sink_policy)
-        found = inspect(target, now=lease.now() if lease else time.time())
+        found = inspect(target)
         query_ids = _query_ids(found.marker, savepoint, request.mode)
         pieces = pieces_of(
             manifest,
