@@ -40,10 +40,12 @@ def fill(
     progress: Progress,
     *,
     before: Callable[[], None],
+    verify: bool = False,
 ) -> None:
     """Write every piece to the target; DamagedError if stored content is not what it should be.
 
-    `before` is called before every file or run of small files, and may end it all by raising.
+    With `verify`, also what an S3 server copies by itself is read first. `before` is called before
+    every file or run of small files, and may end it all by raising.
     """
     whole: list[Piece] = []
     packed: list[tuple[Piece, FileRecord]] = []
@@ -57,7 +59,10 @@ def fill(
             packed.append((piece, piece.record))
     largest_first = sorted(whole, key=lambda piece: -piece.size)
     tasks = [
-        *(partial(_copy, target, repository, piece, progress) for piece in largest_first),
+        *(
+            partial(_copy, target, repository, piece, progress, verify=verify)
+            for piece in largest_first
+        ),
         *(partial(_unpack, target, repository, span, progress) for span in _spans(packed)),
         *(partial(_write, target, piece, progress) for piece in made),
     ]
@@ -92,10 +97,20 @@ def run_all(
             future.result()
 
 
-def _copy(target: Store, repository: Store, piece: Piece, progress: Progress) -> None:
+def _copy(
+    target: Store, repository: Store, piece: Piece, progress: Progress, *, verify: bool
+) -> None:
     path = object_path(piece.digest)
     try:
-        target.copy(piece.path, repository, path, digest=piece.digest, size=piece.size, draft=True)
+        target.copy(
+            piece.path,
+            repository,
+            path,
+            digest=piece.digest,
+            size=piece.size,
+            draft=True,
+            verify=verify,
+        )
     except ChangedError as error:
         raise DamagedError(f"{error} Restore the object from a copy of the repository.") from error
     except NotFoundError as error:

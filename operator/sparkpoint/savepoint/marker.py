@@ -13,6 +13,7 @@ from sparkpoint.storage import Entry, Store
 from sparkpoint.storage.errors import NotFoundError
 
 __all__ = [
+    "CLOCKS",
     "GAVE_UP",
     "MARKER",
     "SIGN_OF_LIFE",
@@ -25,6 +26,8 @@ __all__ = [
 MARKER = ".sparkpoint/restored.json"
 SIGN_OF_LIFE = ".sparkpoint/filling"
 """Written again and again by a restore that takes long; only its age matters."""
+CLOCKS = ".sparkpoint/clock-"
+"""How names of files begin that are written only to learn what time it is by the target's clock."""
 GAVE_UP = ""
 """The owner of a target whose restore has failed in an orderly way."""
 _LIMIT = 1024 * 1024 * 1024
@@ -76,4 +79,8 @@ def read_marker(store: Store) -> Marker | None:
 def files_of(store: Store) -> dict[str, Entry]:
     """Everything in the target but our notes."""
     notes = (MARKER, SIGN_OF_LIFE)
-    return {entry.path: entry for entry in store.list() if entry.path not in notes}
+    return {
+        entry.path: entry
+        for entry in store.list()
+        if entry.path not in notes and not entry.path.startswith(CLOCKS)
+    }

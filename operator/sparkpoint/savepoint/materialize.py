@@ -36,6 +36,8 @@ class MaterializeRequest:
     sink_policy: SinkPolicy = SinkPolicy.REFUSE
     sinks: Mapping[str, Store] = field(default_factory=dict)
     """Query folder -> where its file sink writes, for those that are to be looked at."""
+    verify: bool = False
+    """Read what an S3 server would copy by itself before it does; all else is read anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ def materialize(
         savepoint = catalogue.reread(store, savepoint)
         table = catalogue.read_table(store, savepoint)
         actions = plan_sinks(manifest, request.sinks, mode=request.mode, policy=request.sink_policy)
-        found = inspect(target, now=lease.now() if lease else time.time())
+        found = inspect(target)
         query_ids = _query_ids(found.marker, savepoint, request.mode)
         pieces = pieces_of(
             manifest,
@@ -103,7 +105,7 @@ def materialize(
         with claimed(target, marker, over=found.stamp, left=left) as claim:
             progress.start(f"restore {savepoint.key}", copied)
             _clear(target, removed, claim)
-            fill(target, store, missing, progress, before=claim.check)
+            fill(target, store, missing, progress, before=claim.check, verify=request.verify)
             if lease:
                 lease.check()
             for action in actions:

@@ -5,6 +5,7 @@ never fill one target at a time (claim.py). The note in it (marker.py) is how th
 other.
 """
 
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from sparkpoint.savepoint.contents import Piece
 from sparkpoint.savepoint.errors import TargetBusyError, TargetChangedError, TargetNotEmptyError
 from sparkpoint.savepoint.leases import owner_is_gone, owner_is_known
 from sparkpoint.savepoint.marker import (
+    CLOCKS,
     GAVE_UP,
     MARKER,
     SIGN_OF_LIFE,
@@ -45,7 +47,7 @@ class Found:
         return frozenset(self.marker.paths)
 
 
-def inspect(target: Store, *, now: float) -> Found:
+def inspect(target: Store) -> Found:
     """Look at the target; refuse one that is neither empty nor ours, or that is being filled."""
     # Its stamp before its content: whoever writes it from here on makes our claim fail.
     note = _stat(target, MARKER)
@@ -66,8 +68,7 @@ def inspect(target: Store, *, now: float) -> Found:
     if marker.complete:
         _check_untouched(target, marker, live, good)
     else:
-        sign = _stat(target, SIGN_OF_LIFE) or note
-        _check_left(target, marker, silence=now - max(note.modified, sign.modified))
+        _check_left(target, marker, note)
     return Found(marker, note.stamp, live, good)
 
 
@@ -78,7 +79,7 @@ def _stat(target: Store, path: str) -> Entry | None:
         return None
 
 
-def _check_left(target: Store, marker: Marker, *, silence: float) -> None:
+def _check_left(target: Store, marker: Marker, note: Entry) -> None:
     """Refuse to take over from a restore that is, or may be, under way."""
     if marker.owner == GAVE_UP or (marker.owner is not None and owner_is_gone(marker.owner)):
         return
@@ -87,12 +88,34 @@ def _check_left(target: Store, marker: Marker, *, silence: float) -> None:
             f"Another restore, of {marker.key or marker.savepoint[:12]}, is filling {target.uri}. "
             "Let it finish, or end that process; then run this again."
         )
+    silence = _silence(target, note)
     if silence < SILENCE:
         raise TargetBusyError(
             f"Another restore, of {marker.key or marker.savepoint[:12]}, is filling {target.uri} "
             f"from somewhere else; its last sign of life is {max(silence, 0):.0f} s old. Let it "
             f"finish; if it was killed, run this again in {SILENCE - max(silence, 0):.0f} s."
         )
+
+
+def _silence(target: Store, note: Entry) -> float:
+    """Seconds since the last sign of life, all by the clock that dated it: the target's own.
+
+    Neither our host's clock nor the repository's will do: one that is a minute ahead would bury
+    the living.
+    """
+    now = _now(target)
+    sign = _stat(target, SIGN_OF_LIFE) or note
+    return now - max(note.modified, sign.modified)
+
+
+def _now(target: Store) -> float:
+    """The time at the target: that of a file that was just written there."""
+    path = f"{CLOCKS}{uuid.uuid4().hex}"
+    target.put(path, [b""])
+    try:
+        return target.stat(path).modified
+    finally:
+        target.delete(path)
 
 
 def check_ours(target: Store, found: Found, pieces: Mapping[str, Piece]) -> None:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import IO
 
 from sparkpoint.storage._linux import reflink, start_writeback
@@ -11,7 +12,6 @@ __all__ = [
     "CHUNK",
     "chunks_of",
     "copy_and_hash",
-    "copy_hash_unless_reflinked",
     "hash_file",
     "write_all",
     "write_and_hash",
@@ -44,8 +44,14 @@ def hash_file(descriptor: int) -> str:
     return digest.hexdigest()
 
 
-def copy_and_hash(source: int, target: int) -> tuple[str, int]:
+def copy_and_hash(
+    source: int, target: int, *, reading: AbstractContextManager[None]
+) -> tuple[str, int]:
     """Copy to the end; the digest and number of the bytes that are in the target now.
+
+    `reading` surrounds every read of the source, so that its errors are told from the target's.
+    Blocks that the file system shares are read as well: 0.4 s per GiB on the same two cores, and
+    nobody starts from state that went bad on the disk.
 
     Through a buffer that stays in the processor's cache between reading, hashing and writing: on
     files of 16 MB that beats letting the kernel copy and hashing the result (0.65 against 0.75 s
@@ -55,19 +61,16 @@ def copy_and_hash(source: int, target: int) -> tuple[str, int]:
         return hash_file(target), os.fstat(target).st_size
     digest, size = Digester(), 0
     buffer = memoryview(bytearray(CHUNK))
-    while count := os.readv(source, [buffer]):
+    while True:
+        with reading:
+            count = os.readv(source, [buffer])
+        if not count:
+            break
         digest.update(buffer[:count])
         write_all(target, buffer[:count])
         size += count
     start_writeback(target)
     return digest.hexdigest(), size
-
-
-def copy_hash_unless_reflinked(source: int, target: int) -> str | None:
-    """Copy everything; the digest, or None if the target now shares the source's blocks."""
-    if reflink(source, target):
-        return None
-    return copy_and_hash(source, target)[0]
 
 
 def write_and_hash(descriptor: int, chunks: Iterable[bytes]) -> tuple[str, int]:

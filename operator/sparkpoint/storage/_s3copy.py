@@ -117,15 +117,14 @@ def _is_refused(copy: ServerCopy, unchanged: Callable[[], bool]) -> bool:
         return False  # the server does not know the header, or the source was purged
 
 
-def touch(client: "S3Client", bucket: str, key: str) -> None:
+def touch(client: "S3Client", bucket: str, key: str, *, size: int) -> None:
     """Give an object a new modification time without sending it again.
 
     S3 copies an object onto itself only if something about it changes: here a piece of metadata.
     """
-    client.copy_object(
-        Bucket=bucket,
-        Key=key,
-        CopySource={"Bucket": bucket, "Key": key},
-        Metadata={"touched": uuid.uuid4().hex},
-        MetadataDirective="REPLACE",
-    )
+    changed: Any = {"Metadata": {"touched": uuid.uuid4().hex}, "MetadataDirective": "REPLACE"}
+    origin: Any = {"Bucket": bucket, "Key": key}
+    if size > _SINGLE:
+        client.copy(origin, bucket, key, ExtraArgs=changed, Config=_IN_PARTS)
+        return
+    client.copy_object(Bucket=bucket, Key=key, CopySource=origin, **changed)

@@ -1,7 +1,9 @@
 """What an S3 server says is there: listings, and the entry of one object."""
 
 import contextlib
+import math
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from sparkpoint.storage.errors import BadLocationError
@@ -16,8 +18,17 @@ __all__ = ["children_of", "entry_of", "objects_below", "unfinished_uploads"]
 
 def entry_of(path: str, answer: Mapping[str, Any]) -> Entry:
     """The entry that a HEAD or GET describes."""
-    modified = answer["LastModified"].timestamp()
+    modified = _second(answer["LastModified"])
     return Entry(path, int(answer["ContentLength"]), answer["ETag"].strip('"'), modified)
+
+
+def _second(moment: datetime) -> float:
+    """The second in which it was.
+
+    A HEAD tells whole seconds, and listings of some servers (MinIO, Google's) tell milliseconds
+    of the same moment: compared as they are, every object would look written since it was listed.
+    """
+    return float(math.floor(moment.timestamp()))
 
 
 def objects_below(client: "S3Client", bucket: str, top: str, *, root: str) -> list[Entry]:
@@ -63,4 +74,4 @@ def _entries(contents: "Iterable[ObjectTypeDef]", root: str) -> Iterator[Entry]:
         with contextlib.suppress(BadLocationError):
             check_path(path)
             stamp = each["ETag"].strip('"')
-            yield Entry(path, each["Size"], stamp, each["LastModified"].timestamp())
+            yield Entry(path, each["Size"], stamp, _second(each["LastModified"]))

@@ -17,7 +17,6 @@ from typing import BinaryIO
 from sparkpoint.storage._files import (
     chunks_of,
     copy_and_hash,
-    copy_hash_unless_reflinked,
     write_all,
     write_and_hash,
 )
@@ -227,7 +226,8 @@ class DirectoryStore:
 
     def take(self, source: Store, path: str, *, name: Callable[[str], str | None]) -> Taken:
         """Copy beside while hashing, then rename to the name that the digest gives."""
-        with explained(self.uri, path), self._root.temporary() as (temporary, descriptor):
+        # What is written here has no name yet; errors of the source are explained in `_fill`.
+        with explained(self.uri), self._root.temporary() as (temporary, descriptor):
             digest, size, stamp = _fill(descriptor, source, path)
             wanted = name(digest)
             existed = wanted is not None and self._stamp(wanted) is not None
@@ -245,16 +245,13 @@ class DirectoryStore:
         digest: str,
         size: int,
         draft: bool = False,
+        verify: bool = False,
     ) -> None:
-        """Copy beside, check, rename; a draft in its place."""
+        """Copy beside, check, rename; a draft in its place. All bytes are read in any case."""
         with explained(self.uri, path), self._writing(path, draft=draft) as descriptor:
-            found: str | None
-            if isinstance(source, DirectoryStore):
-                with source._root.reading(source_path) as origin:
-                    found = copy_hash_unless_reflinked(origin, descriptor)
-            else:
-                found, _, _ = _fill(descriptor, source, source_path)
-            if found is not None and found != digest:
+            # The digest tells all: a file that was only touched meanwhile is as good.
+            found, _, _ = _pour(descriptor, source, source_path)
+            if found != digest:
                 raise ChangedError(
                     f"{source.uri}/{source_path} is damaged: its digest is {found}, not {digest}."
                 )
@@ -311,15 +308,21 @@ def _stamp_of(info: os.stat_result) -> str:
 
 def _fill(descriptor: int, source: Store, path: str) -> tuple[str, int, str]:
     """Copy a file of any store; digest, size and the stamp of what was read."""
-    if isinstance(source, DirectoryStore):
-        with source._root.reading(path) as origin:
-            before = _entry(path, os.fstat(origin))
-            digest, size = copy_and_hash(origin, descriptor)
-            entry = _entry(path, os.fstat(origin))
-    else:
-        with source.open_stamped(path) as (stream, entry):
-            before = entry
-            digest, size = write_and_hash(descriptor, chunks_of(stream))
-    if before != entry or size != entry.size:
+    digest, size, (before, after) = _pour(descriptor, source, path)
+    if before != after or size != after.size:
         raise ChangedError(f"{source.uri}/{path} changed while it was read.")
-    return digest, size, entry.stamp
+    return digest, size, after.stamp
+
+
+def _pour(descriptor: int, source: Store, path: str) -> tuple[str, int, tuple[Entry, Entry]]:
+    """Copy a file of any store; digest, size, and its entry before and after."""
+    if not isinstance(source, DirectoryStore):
+        with source.open_stamped(path) as (stream, entry):
+            return *write_and_hash(descriptor, chunks_of(stream)), (entry, entry)
+    reading = explained(source.uri, path)
+    with contextlib.ExitStack() as stack:
+        with reading:
+            origin = stack.enter_context(source._root.reading(path))
+        before = _entry(path, os.fstat(origin))
+        digest, size = copy_and_hash(origin, descriptor, reading=reading)
+        return digest, size, (before, _entry(path, os.fstat(origin)))

@@ -143,11 +143,13 @@ class Store(Protocol):
         digest: str,
         size: int,
         draft: bool = False,
+        verify: bool = False,
     ) -> None:
         """Put another store's file here, over whatever is there; `draft` as for `put`.
 
-        ChangedError if the bytes that came through do not have this digest; where the server
-        copies or the file system shares blocks, none come through and the source is trusted.
+        ChangedError if the bytes that came through do not have this digest. Where an S3 server
+        copies by itself, none come through and the source is trusted, unless `verify` has it read
+        first.
         """
         ...
 

@@ -236,7 +236,7 @@ class S3Store:
     def _refresh(self, path: str, size: int) -> bool:
         """Touch an object if it is there and has the right size."""
         try:
-            return self.stat(path).size == size and self.touch(path)
+            return self.stat(path).size == size and self._touch(path, size)
         except NotFoundError:
             return False
 
@@ -249,22 +249,27 @@ class S3Store:
         digest: str,
         size: int,
         draft: bool = False,
+        verify: bool = False,
     ) -> None:
         """Let the server copy, else stream through; a draft is whole here too."""
         if isinstance(source, S3Store) and self._shares_server(source):
+            # What the server copies is the very version that was read.
+            stamp = source._verified(source_path, digest) if verify else None
             with explained(source.uri, source_path):
-                self._copy_from(source, source_path, path, size=size).run()
+                self._copy_from(source, source_path, path, size=size, stamp=stamp).run()
             return
         with (
             source.open(source_path) as stream,
             transfer.spooled(chunks_of(stream)) as (spool, found),
         ):
-            if found.digest != digest:
-                raise ChangedError(
-                    f"{source.uri}/{source_path} is damaged: its digest is {found.digest}, not "
-                    f"{digest}."
-                )
+            _check_digest(f"{source.uri}/{source_path}", found.digest, digest)
             self._upload(path, spool, found)
+
+    def _verified(self, path: str, digest: str) -> str:
+        """Read an object that must have this digest; its stamp."""
+        with self.open_stamped(path) as (stream, entry):
+            _check_digest(f"{self.uri}/{path}", transfer.hash_stream(stream).digest, digest)
+            return entry.stamp
 
     def _shares_server(self, other: "S3Store") -> bool:
         return self._client.meta.endpoint_url == other._client.meta.endpoint_url
@@ -283,8 +288,14 @@ class S3Store:
     def touch(self, path: str) -> bool:
         """Copy the object onto itself: the only way to a new time."""
         try:
+            return self._touch(path, self.stat(path).size)
+        except NotFoundError:
+            return False
+
+    def _touch(self, path: str, size: int) -> bool:
+        try:
             with explained(self.uri, path):
-                touch(self._client, self._bucket, self._key(path))
+                touch(self._client, self._bucket, self._key(path), size=size)
         except NotFoundError:
             return False
         return True
@@ -323,3 +334,8 @@ class S3Store:
                 )
         except NotFoundError:
             return
+
+
+def _check_digest(where: str, found: str, wanted: str) -> None:
+    if found != wanted:
+        raise ChangedError(f"{where} is damaged: its digest is {found}, not {wanted}.")

@@ -5,6 +5,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,8 @@ from sparkpoint.savepoint import (
 )
 from sparkpoint.savepoint.claim import SILENCE
 from sparkpoint.savepoint.errors import LeaseLostError, TargetBusyError, TargetChangedError
-from sparkpoint.savepoint.marker import MARKER, SIGN_OF_LIFE
-from sparkpoint.storage import DirectoryStore
+from sparkpoint.savepoint.marker import MARKER, SIGN_OF_LIFE, files_of
+from sparkpoint.storage import DirectoryStore, Entry
 from sparkpoint.storage.s3 import S3Store
 from tests.unit.savepoint.synthetic import SyntheticQuery
 
@@ -124,6 +125,103 @@ def test_a_restore_of_which_nothing_is_known_is_taken_over_only_when_it_is_old(
     os.utime(root / SIGN_OF_LIFE, (then, then))
 
     assert repository.materialize(one, DirectoryStore(root)).files == one.manifest.files.count
+
+
+class SkewedStore(DirectoryStore):
+    """A store whose clock is not the host's, nor that of any other store."""
+
+    ahead = 0.0
+
+    def stat(self, path: str) -> Entry:
+        entry = super().stat(path)
+        return replace(entry, modified=entry.modified + self.ahead)
+
+
+@pytest.mark.parametrize("ahead", [-3600.0, 3600.0])
+def test_a_living_restore_is_not_taken_over_whatever_the_clocks_say(
+    repository: Repository,
+    one: Savepoint,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    ahead: float,
+) -> None:
+    target = SkewedStore(tmp_path / "target")
+    target.ahead = ahead
+    with failing(monkeypatch):
+        repository.materialize(one, target)
+    rewrite_note(tmp_path / "target", owner="another-host/pid:[1] 7 12345")
+
+    with pytest.raises(TargetBusyError, match=r"last sign of life is \d s old"):
+        repository.materialize(one, target)
+    assert list(files_of(target)) == []
+    then = (tmp_path / "target" / MARKER).stat().st_mtime - SILENCE - 10
+    os.utime(tmp_path / "target" / MARKER, (then, then))
+
+    assert repository.materialize(one, target).files == one.manifest.files.count
+
+
+def depose(root: Path, attempt: str) -> None:
+    """As a restore on another host does that takes over."""
+    store = DirectoryStore(root)
+    data = json.dumps(json.loads(store.read(MARKER)) | {"attempt": attempt}).encode()
+    store.replace(MARKER, data, stamp=store.stat(MARKER).stamp)
+    store.put(SIGN_OF_LIFE, [attempt.encode()])
+
+
+def test_a_restore_that_was_taken_over_stops_before_its_next_file(
+    repository: Repository, one: Savepoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "target"
+
+    def disturbed(*args: object, **named: object) -> None:
+        depose(root, "the-other")
+        filling.fill(*args, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(claim, "_LOOK", 0.0)
+    monkeypatch.setattr(materialize, "fill", disturbed)
+    with pytest.raises(TargetBusyError, match="has taken over"):
+        repository.materialize(one, DirectoryStore(root))
+
+    assert files_of(DirectoryStore(root)) == {}
+    assert json.loads((root / MARKER).read_text())["attempt"] == "the-other"
+    assert (root / SIGN_OF_LIFE).read_text() == "the-other"
+
+
+def test_a_restore_that_was_taken_over_gives_no_more_signs_of_life(
+    repository: Repository, one: Savepoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "target"
+    monkeypatch.setattr(claim, "_PERIOD", 0.02)
+
+    def disturbed(*_: object, before: claim.Check, **__: object) -> None:
+        depose(root, "the-other")
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            before()
+            time.sleep(0.01)
+
+    monkeypatch.setattr(materialize, "fill", disturbed)
+    with pytest.raises(TargetBusyError, match="has taken over"):
+        repository.materialize(one, DirectoryStore(root))
+
+    assert (root / SIGN_OF_LIFE).read_text() == "the-other"
+
+
+def test_a_kept_file_that_was_written_during_the_restore_is_noticed(
+    repository: Repository, one: Savepoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "target"
+    later = capture(repository, SyntheticQuery(tmp_path / "a").run(4).root, "later")
+    repository.materialize(one, DirectoryStore(root))
+
+    def disturbed(*args: object, **named: object) -> None:
+        data = (root / "metadata").read_bytes()
+        (root / "metadata").write_bytes(data[::-1])
+        filling.fill(*args, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(materialize, "fill", disturbed)
+    with pytest.raises(TargetChangedError, match="metadata"):
+        repository.materialize(later, DirectoryStore(root))
 
 
 def test_a_restore_that_takes_long_gives_signs_of_life(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkpoint.storage import DirectoryStore, _root, open_store
+from sparkpoint.storage import DirectoryStore, _files, _root, open_store
 from sparkpoint.storage.errors import (
     AccessDeniedError,
     AlreadyExistsError,
@@ -14,6 +14,7 @@ from sparkpoint.storage.errors import (
     ChangedError,
     FullError,
     NotFoundError,
+    UnavailableError,
     UnsupportedError,
 )
 
@@ -119,6 +120,53 @@ def test_a_copy_that_is_not_what_was_asked_for_is_refused(
     with pytest.raises(ChangedError, match="is damaged"):
         store.copy("b", source, "a", digest="0" * 64, size=7)
     assert list(store.list()) == []
+
+
+def test_shared_blocks_are_read_before_they_are_trusted(
+    store: DirectoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def share(source: int, target: int) -> bool:
+        os.write(target, os.pread(source, 100, 0))
+        return True
+
+    monkeypatch.setattr(_files, "reflink", share)
+    source = DirectoryStore(tmp_path / "source")
+    source.put("a", [b"damaged"])
+
+    with pytest.raises(ChangedError, match=f"{source.uri}/a is damaged"):
+        store.copy("b", source, "a", digest="0" * 64, size=7, draft=True)
+    assert list(store.list()) == []
+
+
+def test_errors_of_a_source_name_the_source(store: DirectoryStore, tmp_path: Path) -> None:
+    source = DirectoryStore(tmp_path / "source")
+
+    with pytest.raises(NotFoundError, match=f"{source.uri}/purged does not exist"):
+        store.take(source, "purged", name=lambda digest: digest)
+    with pytest.raises(NotFoundError, match=f"{source.uri}/purged does not exist"):
+        store.copy("b", source, "purged", digest="0" * 64, size=7)
+
+
+def test_errors_half_way_name_the_side_on_which_they_happened(
+    store: DirectoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> int:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    source = DirectoryStore(tmp_path / "source")
+    source.put("a", [b"content"])
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sparkpoint.storage._files.os.readv", broken)
+        with pytest.raises(UnavailableError, match=f"{source.uri}/a could not be used"):
+            store.take(source, "a", name=lambda digest: digest)
+    with monkeypatch.context() as patch:
+        patch.setattr("sparkpoint.storage._files.os.write", full)
+        with pytest.raises(FullError, match=f"{store.uri} cannot be written"):
+            store.take(source, "a", name=lambda digest: digest)
 
 
 def test_a_draft_leaves_other_names_of_the_old_file_alone(

@@ -6,10 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from blake3 import blake3
+from boto3.s3.transfer import TransferConfig
 from botocore.exceptions import ClientError
 from botocore.loaders import JSONFileLoader
 from botocore.response import StreamingBody
 
+from sparkpoint.storage import _s3copy
 from sparkpoint.storage.errors import ChangedError, NotFoundError
 from sparkpoint.storage.s3 import S3Store, connect
 from tests.support.s3 import S3Server
@@ -230,3 +233,69 @@ def test_every_client_has_the_credentials_of_its_time(
     with pytest.raises(ClientError, match="SignatureDoesNotMatch"):
         bad.list_buckets()
     good.list_buckets()
+
+
+def test_a_copy_by_the_server_reads_nothing_unless_it_is_to_be_verified(store: S3Store) -> None:
+    store.put("a", [CONTENT])
+    digest = blake3(CONTENT).hexdigest()
+
+    with recorded(store) as trusting:
+        store.copy("b", store, "a", digest=digest, size=len(CONTENT))
+    with recorded(store) as verifying:
+        store.copy("c", store, "a", digest=digest, size=len(CONTENT), verify=True)
+
+    assert [each.operation for each in trusting] == ["CopyObject"]
+    assert [each.operation for each in verifying] == ["GetObject", "CopyObject"]
+    assert store.read("c") == CONTENT
+
+
+def test_a_verified_copy_finds_damage_of_the_same_size(store: S3Store) -> None:
+    store.put("a", [CONTENT[::-1]])
+    digest = blake3(CONTENT).hexdigest()
+
+    with pytest.raises(ChangedError, match=f"{store.uri}/a is damaged"):
+        store.copy("b", store, "a", digest=digest, size=len(CONTENT), verify=True)
+    assert [entry.path for entry in store.list()] == ["a"]
+
+
+def test_a_verified_copy_is_of_the_version_that_was_read(
+    store: S3Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.put("a", [CONTENT])
+    send = store._client.copy_object
+
+    def late(**options: Any) -> object:
+        store.put("a", [CONTENT[::-1]])
+        return send(**options)
+
+    monkeypatch.setattr(store._client, "copy_object", late)
+    with pytest.raises(ChangedError):
+        store.copy(
+            "b",
+            store,
+            "a",
+            digest=blake3(CONTENT).hexdigest(),
+            size=len(CONTENT),
+            verify=True,
+        )
+    assert [entry.path for entry in store.list()] == ["a"]
+
+
+def test_what_is_too_large_for_one_copy_is_refreshed_in_parts(
+    store: S3Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = 5 * 1024 * 1024
+    config = TransferConfig(multipart_threshold=part, multipart_chunksize=part)
+    monkeypatch.setattr(_s3copy, "_SINGLE", part)
+    monkeypatch.setattr(_s3copy, "_IN_PARTS", config)
+    store.put("a", [bytes(part), b"rest"])
+
+    with recorded(store) as requests:
+        assert store.touch("a")
+
+    operations = {each.operation for each in requests}
+    assert "UploadPartCopy" in operations
+    assert "CopyObject" not in operations
+    assert store.stat("a").size == part + 4
+    head = store._client.head_object(Bucket="tests", Key=store._key("a"))
+    assert head["Metadata"]["touched"]

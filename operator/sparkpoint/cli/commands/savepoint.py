@@ -130,6 +130,11 @@ def create(
     help="If the sink does not fit. truncate: forget its newer output. seed: give a new sink an"
     " empty beginning. ignore: do not look.",
 )
+@click.option(
+    "--verify",
+    is_flag=True,
+    help="Read also what the S3 server would copy by itself. All else is always checked.",
+)
 @answering
 def restore(
     settings: Settings,
@@ -139,6 +144,7 @@ def restore(
     mode: str,
     sinks: tuple[str, ...],
     sink_policy: str,
+    verify: bool,
 ) -> Answer:
     """Restore a savepoint to where Spark can start from it.
 
@@ -147,7 +153,7 @@ def restore(
     """
     from sparkpoint.cli.work.restore import Restoring, restore_savepoint
 
-    how = Restoring(target=target, mode=mode, sinks=sinks, sink_policy=sink_policy)
+    how = Restoring(target=target, mode=mode, sinks=sinks, sink_policy=sink_policy, verify=verify)
     return restore_savepoint(settings, repository, reference, how)
 
 

@@ -33,6 +33,7 @@ class Restoring:
     mode: str
     sinks: tuple[str, ...]
     sink_policy: str
+    verify: bool = False
 
 
 def restore_savepoint(settings: Settings, location: str, reference: str, how: Restoring) -> Answer:
@@ -42,7 +43,7 @@ def restore_savepoint(settings: Settings, location: str, reference: str, how: Re
     target = open_place(settings, how.target)
     mode, policy = Mode(how.mode), SinkPolicy(how.sink_policy)
     sinks = sink_stores(settings, how.sinks, savepoint.manifest, mode=mode, policy=policy)
-    request = MaterializeRequest(mode=mode, sink_policy=policy, sinks=sinks)
+    request = MaterializeRequest(mode=mode, sink_policy=policy, sinks=sinks, verify=how.verify)
     with located(target), shown_progress(settings) as progress:
         result = repository.materialize(savepoint, target, request, progress=progress)
     notes = (
