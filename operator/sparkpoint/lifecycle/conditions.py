@@ -302,7 +302,8 @@ _HELD = {
     )
 }
 _REMEDIES = {
-    Reason.ROLLED_BACK: "The last stable revision runs. Change the spec to try again.",
+    Reason.ROLLED_BACK: "The last stable revision runs. Change the spec, or how it is to prove "
+    "itself in spec.upgrade, to try again.",
     Reason.INCOMPATIBLE: "What ran before runs on. Change the code, or set "
     "spec.upgrade.compatibility to Warn.",
     Reason.SAVEPOINT_FAILED: "Check the repository and its credentials.",

@@ -199,6 +199,9 @@ class Held:
     message: str
     until: datetime | None = None
     failures: int = 1
+    policy: str | None = None
+    """What of the policy it was tried with (`Policy.decisive`): another one may let it pass. None:
+    the policy had no part in it, or the record is from before this was written down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

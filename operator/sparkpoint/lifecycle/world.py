@@ -56,6 +56,22 @@ class Policy:
     final_savepoint: bool = False
     retain_checkpoint: bool = True
 
+    @property
+    def decisive(self) -> str:
+        """All that decides whether a change is refused or rolled back, in a few words.
+
+        What is as by default is left out: a field that is added here must not end what is held in
+        a whole cluster when the operator is upgraded.
+        """
+        usual = Policy()
+        said = {name: getattr(self, name) for name in _DECISIVE}
+        words = [f"{name}={value}" for name, value in said.items() if value != getattr(usual, name)]
+        return " ".join(words)
+
+
+_DECISIVE = ("mode", "compatibility", "rollback", "deadline", "stable_after")
+"""Not where a rollback goes, nor how a driver is restarted: that changes no verdict."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreWish:

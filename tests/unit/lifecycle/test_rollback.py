@@ -64,7 +64,7 @@ def test_the_second_failure_is_rolled_back_to_where_the_stable_revision_stood() 
     assert decision.record.last.result is Result.ROLLED_BACK
     assert decision.record.run == run
     assert decision.record.held == Held(
-        revision=B.name, restore=None, reason="RolledBack", message="QueryFailed"
+        revision=B.name, restore=None, reason="RolledBack", message="QueryFailed", policy=""
     )
     assert decision.actions == (StartDriver(run=run, expect="restored"),)
 
