@@ -35,6 +35,8 @@ class Policy:
     """For a new revision to prove itself, from the launch on."""
     stable_after: int = 3
     """Commits that prove it."""
+    interval: timedelta = timedelta()
+    """Between two batches of a query, as far as the spec says; a healthy one commits no faster."""
     restart: Literal["Always", "OnFailure", "Never"] = "OnFailure"
     backoff_initial: timedelta = timedelta(seconds=5)
     backoff_max: timedelta = timedelta(minutes=5)
@@ -55,6 +57,10 @@ class Policy:
     """There is one to capture into; without it a job goes on in its directory, or not at all."""
     final_savepoint: bool = False
     retain_checkpoint: bool = True
+
+    def time_to_commit(self, commits: int) -> timedelta:
+        """For a new revision to make so many commits: the deadline, or more if batches are rare."""
+        return max(self.deadline, (commits + 1) * self.interval)
 
     @property
     def decisive(self) -> str:

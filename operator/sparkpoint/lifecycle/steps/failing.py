@@ -37,7 +37,8 @@ def failed(world: World, message: str) -> Step:
     operation = world.operation
     if not on_trial(world):
         return finish(world, Result.FAILED, message)
-    late = world.now - operation.started > world.wish.policy.deadline * 2
+    policy = world.wish.policy
+    late = world.now - operation.started > policy.time_to_commit(policy.stable_after) * 2
     if operation.launches >= _LAUNCHES or late:
         return _roll_back(world, message)
     return _once_more(world, message)
