@@ -23,6 +23,7 @@ __all__ = [
     "Run",
     "SinkPolicy",
     "Stable",
+    "Waiting",
 ]
 
 SinkPolicy = Literal["Resume", "Rewind", "Fork"]
@@ -205,6 +206,15 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A wish to restore what cannot be restored, and will not become so by itself."""
+
+    restore: str
+    """Key of the wish."""
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """All that is known about a job beyond what can be seen."""
 
@@ -213,6 +223,7 @@ class Record:
     last: Outcome | None = None
     stable: Stable | None = None
     held: Held | None = None
+    waiting: Waiting | None = None
     sequence: int = 0
     """Operations so far: numbers their names."""
     life: str = ""

@@ -11,6 +11,7 @@ from sparkpoint.lifecycle.record import Adoption, Operation, Record, Revision, R
 __all__ = [
     "AgentFact",
     "DriverExit",
+    "Lack",
     "PodFact",
     "Policy",
     "QueryFact",
@@ -79,6 +80,14 @@ _DECISIVE = ("mode", "compatibility", "rollback", "deadline", "stable_after")
 """Not where a rollback goes, nor how a driver is restarted: that changes no verdict."""
 
 
+class Lack(Enum):
+    """Why a savepoint will not become ready unless somebody does something."""
+
+    NOT_FOUND = "NotFound"
+    """There is none of that name, or it is going."""
+    FAILED = "Failed"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreWish:
     """A savepoint that the user wants to go (back) to."""
@@ -91,6 +100,8 @@ class RestoreWish:
     """It is complete and can be read."""
     problem: str = ""
     """Why it is not ready."""
+    lack: Lack | None = None
+    """Of a problem that does not pass by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
