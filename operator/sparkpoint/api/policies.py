@@ -202,7 +202,8 @@ class Rollback(Record):
     enabled: bool = True
     """Return to the last stable revision by itself."""
     deadline: Duration = Duration("10m")
-    """How long the changed job has to prove itself."""
+    """How long the changed job has to prove itself; at least checkpoint.interval for each of
+    stableAfterCommits and once more. Of a slow trigger in the script itself nothing is known."""
     stable_after_commits: Annotated[int, Field(ge=1, le=1000)] = 3
     """New commits of every query that prove it."""
     to: RollbackTarget | None = None

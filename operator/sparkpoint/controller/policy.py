@@ -41,6 +41,7 @@ _DELETION: Final = timedelta(minutes=10)
 def policy_of(spec: JobSpec) -> Policy:
     """What the spec says, and what follows from it."""
     upgrade, restart, saved = spec.upgrade, spec.restart, spec.savepoints
+    interval = spec.checkpoint.interval
     stop = spec.checkpoint.timeout.timedelta + _CAPTURE
     return Policy(
         mode=_MODES[upgrade.mode],
@@ -49,6 +50,7 @@ def policy_of(spec: JobSpec) -> Policy:
         rollback_to=_TARGETS[upgrade.rollback_target],
         deadline=upgrade.rollback.deadline.timedelta,
         stable_after=upgrade.rollback.stable_after_commits,
+        interval=interval.timedelta if interval is not None else timedelta(),
         restart=_RESTARTS[restart.policy],
         backoff_initial=restart.backoff.initial.timedelta,
         backoff_max=restart.backoff.max.timedelta,

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -39,6 +40,7 @@ from sparkpoint.lifecycle.actions import (
     StartWorker,
     StoreRevision,
 )
+from sparkpoint.lifecycle.waiting import missed
 from sparkpoint.runtime.model import OperationState
 
 __all__ = ["JobReconciler"]
@@ -146,6 +148,10 @@ class JobReconciler:
             told = Event(reason="NotAccepted", message=invalid, warning=True)
             occasion = f"generation {seen.job.generation}"
             await self._events.tell(body, told, occasion=occasion, now=now)
+        lacking = missed(replace(seen.world, record=decision.record))
+        if lacking is not None:
+            occasion = f"generation {seen.job.generation}"
+            await self._events.tell(body, lacking, occasion=occasion, now=now)
         for event in decision.events:
             occasion = f"operation {decision.record.sequence}"
             await self._events.tell(body, event, occasion=occasion, now=now)

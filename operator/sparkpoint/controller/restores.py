@@ -7,6 +7,7 @@ from sparkpoint.api.common import ManifestReference
 from sparkpoint.api.policies import RestoreFrom, Savepoints
 from sparkpoint.controller.cluster import SAVEPOINTS, Cluster, Object, find, metadata
 from sparkpoint.controller.keys import JOB, Key
+from sparkpoint.lifecycle.world import Lack
 
 __all__ = ["Restorable", "find_restorable", "held_by", "reference"]
 
@@ -24,6 +25,8 @@ class Restorable:
     """The repository that holds it; None: the job's own."""
     problem: str = ""
     """Why it cannot be restored yet; empty if it can."""
+    lack: Lack | None = None
+    """Of a problem that does not pass by itself."""
 
 
 async def find_restorable(cluster: Cluster, job: Key, wanted: RestoreFrom) -> Restorable:
@@ -37,11 +40,17 @@ async def find_restorable(cluster: Cluster, job: Key, wanted: RestoreFrom) -> Re
             savepoint=name,
             problem=f"spec.restoreFrom.savepoint: there is no SparkSavepoint {name} in namespace "
             f"{job.namespace}: correct the name, or make it known with spec.existing",
+            lack=Lack.NOT_FOUND,
         )
     phase = (body.get("status") or {}).get("phase") or "Pending"
     problem = "" if phase == "Completed" else _not_complete(name, phase)
-    problem = _leaving(body, "spec.restoreFrom.savepoint") or problem
-    return Restorable(savepoint=reference(job, body), place=held_by(body), problem=problem)
+    leaving = _leaving(body, "spec.restoreFrom.savepoint")
+    return Restorable(
+        savepoint=reference(job, body),
+        place=held_by(body),
+        problem=leaving or problem,
+        lack=Lack.NOT_FOUND if leaving else Lack.FAILED if phase == "Failed" else None,
+    )
 
 
 def _leaving(body: Object, field: str) -> str:
@@ -71,7 +80,8 @@ async def _in_repository(cluster: Cluster, job: Key, manifest: ManifestReference
         problem = _leaving(body, _ID) if body is not None else _nameless(job, manifest)
     savepoint = _shortened(job, *of, name or manifest.id)
     place = Savepoints(repository=manifest.repository, endpoint_url=manifest.endpoint_url)
-    return Restorable(savepoint=savepoint, place=place, problem=problem)
+    lack = Lack.NOT_FOUND if problem else None
+    return Restorable(savepoint=savepoint, place=place, problem=problem, lack=lack)
 
 
 async def _with_id(cluster: Cluster, job: Key, manifest: ManifestReference) -> Object | None:

@@ -82,6 +82,7 @@ def restore_wish(wanted: RestoreFrom, found: Restorable) -> RestoreWish:
         sink=sink,
         ready=not found.problem,
         problem=found.problem,
+        lack=found.lack,
     )
 
 

@@ -85,6 +85,7 @@ def _is_held(world: World) -> bool:
 
 
 def is_of_wish(held: Held, wish: Wish) -> bool:
-    """Whether what is held is what is wished for now."""
-    restore = wish.restore_key
-    return (held.revision, held.restore) == (wish.revision.name, restore)
+    """Whether what is held is what is wished for now, and as it was tried."""
+    if (held.revision, held.restore) != (wish.revision.name, wish.restore_key):
+        return False
+    return held.policy is None or held.policy == wish.policy.decisive

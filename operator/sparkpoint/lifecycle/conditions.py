@@ -12,6 +12,7 @@ from sparkpoint.lifecycle.changes import change, is_of_wish
 from sparkpoint.lifecycle.phases import MEANINGS, Kind, Phase
 from sparkpoint.lifecycle.record import Held, Record
 from sparkpoint.lifecycle.steps.stop import stranded
+from sparkpoint.lifecycle.waiting import missed
 from sparkpoint.lifecycle.world import AgentFact, World
 
 __all__ = [
@@ -113,6 +114,7 @@ class Reason(Enum):
     OBJECT_REFUSED = "ObjectRefused"
     NOT_ADOPTED = "NotAdopted"
     NODE_LOST = "NodeLost"
+    SAVEPOINT_NOT_FOUND = "SavepointNotFound"
 
     PROVEN = "Proven"
     NOT_TRIED = "NotTried"
@@ -302,7 +304,8 @@ _HELD = {
     )
 }
 _REMEDIES = {
-    Reason.ROLLED_BACK: "The last stable revision runs. Change the spec to try again.",
+    Reason.ROLLED_BACK: "The last stable revision runs. Change the spec, or how it is to prove "
+    "itself in spec.upgrade, to try again.",
     Reason.INCOMPATIBLE: "What ran before runs on. Change the code, or set "
     "spec.upgrade.compatibility to Warn.",
     Reason.SAVEPOINT_FAILED: "Check the repository and its credentials.",
@@ -318,6 +321,9 @@ def _degraded(world: World, around: Circumstances) -> Condition:
     if held is not None:
         reason = _HELD.get(held.reason, Reason.NOT_PREPARED)
         return _true(Aspect.DEGRADED, reason, f"{held.message} {_REMEDIES[reason]}".strip())
+    lacking = missed(world)
+    if lacking is not None:
+        return _true(Aspect.DEGRADED, Reason(lacking.reason), lacking.message)
     unread = _not_adopted(record)
     if unread:
         return _true(Aspect.DEGRADED, Reason.NOT_ADOPTED, unread)

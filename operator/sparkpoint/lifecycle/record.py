@@ -23,6 +23,7 @@ __all__ = [
     "Run",
     "SinkPolicy",
     "Stable",
+    "Waiting",
 ]
 
 SinkPolicy = Literal["Resume", "Rewind", "Fork"]
@@ -199,6 +200,18 @@ class Held:
     message: str
     until: datetime | None = None
     failures: int = 1
+    policy: str | None = None
+    """What of the policy it was tried with (`Policy.decisive`): another one may let it pass. None:
+    the policy had no part in it, or the record is from before this was written down."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A wish to restore what cannot be restored, and will not become so by itself."""
+
+    restore: str
+    """Key of the wish."""
+    since: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +223,7 @@ class Record:
     last: Outcome | None = None
     stable: Stable | None = None
     held: Held | None = None
+    waiting: Waiting | None = None
     sequence: int = 0
     """Operations so far: numbers their names."""
     life: str = ""

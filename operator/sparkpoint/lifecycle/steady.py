@@ -10,6 +10,7 @@ from sparkpoint.lifecycle.record import Held, Record, Run
 from sparkpoint.lifecycle.recovery import recover, recover_later
 from sparkpoint.lifecycle.step import SOON, Step, begin, next_savepoint
 from sparkpoint.lifecycle.targets import captures, target
+from sparkpoint.lifecycle.waiting import noted
 from sparkpoint.lifecycle.world import AgentFact, DriverExit, PodFact, World
 
 __all__ = ["steady"]
@@ -27,6 +28,7 @@ def steady(world: World) -> Step:
         return _begin(world, Kind.DELETE, "Deleting.")
     world = replace(world, record=_without_old_wish(world))
     wanted = change(world)
+    world = replace(world, record=noted(world, wanted))
     if wanted is not None and not wanted.refusal:
         return _begin_stored(world, wanted.kind)
     run = world.record.run

@@ -192,6 +192,7 @@ def hold(world: World, reason: str, message: str, *, until: datetime | None) -> 
             reason=reason,
             message=message,
             until=until,
+            policy=wish.policy.decisive,
             failures=held.failures + 1 if same and held is not None else 1,
         ),
     )

@@ -11,6 +11,7 @@ from sparkpoint.lifecycle.record import Adoption, Operation, Record, Revision, R
 __all__ = [
     "AgentFact",
     "DriverExit",
+    "Lack",
     "PodFact",
     "Policy",
     "QueryFact",
@@ -35,6 +36,8 @@ class Policy:
     """For a new revision to prove itself, from the launch on."""
     stable_after: int = 3
     """Commits that prove it."""
+    interval: timedelta = timedelta()
+    """Between two batches of a query, as far as the spec says; a healthy one commits no faster."""
     restart: Literal["Always", "OnFailure", "Never"] = "OnFailure"
     backoff_initial: timedelta = timedelta(seconds=5)
     backoff_max: timedelta = timedelta(minutes=5)
@@ -56,6 +59,34 @@ class Policy:
     final_savepoint: bool = False
     retain_checkpoint: bool = True
 
+    def time_to_commit(self, commits: int) -> timedelta:
+        """For a new revision to make so many commits: the deadline, or more if batches are rare."""
+        return max(self.deadline, (commits + 1) * self.interval)
+
+    @property
+    def decisive(self) -> str:
+        """All that decides whether a change is refused or rolled back, in a few words.
+
+        What is as by default is left out: a field that is added here must not end what is held in
+        a whole cluster when the operator is upgraded.
+        """
+        usual = Policy()
+        said = {name: getattr(self, name) for name in _DECISIVE}
+        words = [f"{name}={value}" for name, value in said.items() if value != getattr(usual, name)]
+        return " ".join(words)
+
+
+_DECISIVE = ("mode", "compatibility", "rollback", "deadline", "stable_after")
+"""Not where a rollback goes, nor how a driver is restarted: that changes no verdict."""
+
+
+class Lack(Enum):
+    """Why a savepoint will not become ready unless somebody does something."""
+
+    NOT_FOUND = "NotFound"
+    """There is none of that name, or it is going."""
+    FAILED = "Failed"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreWish:
@@ -69,6 +100,8 @@ class RestoreWish:
     """It is complete and can be read."""
     problem: str = ""
     """Why it is not ready."""
+    lack: Lack | None = None
+    """Of a problem that does not pass by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

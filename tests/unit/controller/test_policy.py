@@ -49,6 +49,10 @@ _CASES: dict[str, tuple[dict[str, Any], dict[str, object]]] = {
             "stable_after": 7,
         },
     ),
+    "a slow trigger": (
+        {"checkpoint": {**_CHECKPOINT, "interval": "10m"}},
+        {"interval": timedelta(minutes=10), "deadline": timedelta(minutes=10)},
+    ),
     "a rollback goes to the newest commit where no savepoint is taken": (
         {"upgrade": {"mode": "LastCommit"}},
         {"mode": "LastCommit", "rollback_to": "Latest"},

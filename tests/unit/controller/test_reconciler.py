@@ -454,6 +454,39 @@ def test_a_job_begins_from_a_savepoint_once_that_is_complete() -> None:
     assert simulation.status["restoredFrom"]["name"] == "shop/other/old"
 
 
+def test_a_savepoint_that_does_not_exist_is_told_once_and_still_waited_for() -> None:
+    simulation = Simulation({**SPEC, "restoreFrom": {"savepoint": "old"}})
+    simulation.run_pass()
+    assert simulation.condition("Degraded")["status"] == "False"
+
+    simulation.settle(lambda: simulation.condition("Degraded")["status"] == "True")
+    for _ in range(3):
+        simulation.run_pass()
+
+    degraded = simulation.condition("Degraded")
+    assert degraded["reason"] == "SavepointNotFound"
+    assert "there is no SparkSavepoint old" in degraded["message"]
+    assert "correct the name" in degraded["message"]
+    assert simulation.events().count("SavepointNotFound") == 1
+    simulation.cluster.add(old_savepoint())
+    complete(simulation, "old")
+    simulation.settle(simulation.is_running)
+    assert simulation.condition("Degraded")["status"] == "False"
+
+
+def test_a_savepoint_that_failed_is_told() -> None:
+    simulation = Simulation({**SPEC, "restoreFrom": {"savepoint": "old"}})
+    simulation.cluster.add(old_savepoint())
+    failed = {"phase": "Failed", "name": "old"}
+    simulation.cluster.edit(SAVEPOINTS, NAMESPACE, "old", lambda body: body.update(status=failed))
+
+    simulation.settle(lambda: simulation.condition("Degraded")["status"] == "True")
+
+    assert simulation.condition("Degraded")["reason"] == "SavepointFailed"
+    assert "choose another one" in simulation.condition("Degraded")["message"]
+    assert "SavepointFailed" in simulation.events()
+
+
 def old_savepoint() -> Object:
     return {
         "apiVersion": "sparkpoint.dev/v1alpha1",

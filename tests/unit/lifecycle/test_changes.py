@@ -1,13 +1,14 @@
 """Which operation a wish needs, as a table."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from sparkpoint.lifecycle.changes import change
 from sparkpoint.lifecycle.phases import Kind
 from sparkpoint.lifecycle.record import Held, Record
-from sparkpoint.lifecycle.world import Wish
+from sparkpoint.lifecycle.world import Policy, Wish
 from tests.unit.lifecycle.worlds import (
     NOW,
     A,
@@ -28,6 +29,7 @@ HELD_RESTORE = Held(revision=A.name, restore="s1#1", reason="Incompatible", mess
 LATER = Held(
     revision=B.name, restore=None, reason="SavepointFailed", message="", until=NOW + timedelta(1)
 )
+TRIED = Held(revision=B.name, reason="Incompatible", message="", policy=Policy().decisive)
 AGAIN = Held(
     revision=B.name, restore=None, reason="SavepointFailed", message="", until=NOW - timedelta(1)
 )
@@ -56,6 +58,13 @@ AGAIN = Held(
         pytest.param(steady(empty(A), held=HELD), wish(revision("c")), Kind.UPGRADE, id="other"),
         pytest.param(steady(empty(A), held=LATER), wish(B), None, id="held for a time"),
         pytest.param(steady(empty(A), held=AGAIN), wish(B), Kind.UPGRADE, id="time is over"),
+        pytest.param(steady(empty(A), held=TRIED), wish(B, generation=9), None, id="said again"),
+        pytest.param(
+            steady(empty(A), held=TRIED),
+            wish(B, max_failures=3, final_savepoint=True, rollback_to="Latest"),
+            None,
+            id="held, and a policy that decides nothing",
+        ),
         pytest.param(
             steady(empty(A), held=HELD, suspended=True), wish(B), Kind.RESUME, id="resume what was"
         ),
@@ -117,3 +126,26 @@ def test_what_cannot_be_had_is_refused_with_the_reason(
 
     assert found is not None
     assert words in found.refusal
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"compatibility": "Warn"},
+        {"mode": "Stateless"},
+        {"rollback": False},
+        {"deadline": timedelta(hours=1)},
+        {"stable_after": 1},
+    ],
+)
+def test_a_policy_that_may_let_it_pass_ends_what_is_held(policy: dict[str, Any]) -> None:
+    found = change(world(steady(empty(A), held=TRIED), wish=wish(B, **policy)))
+
+    assert found is not None
+    assert found.kind is Kind.UPGRADE
+
+
+def test_what_was_held_before_policies_were_written_down_stays_held() -> None:
+    wished = wish(B, compatibility="Warn")
+
+    assert change(world(steady(empty(A), held=HELD), wish=wished)) is None

@@ -27,8 +27,9 @@ from sparkpoint.lifecycle.record import (
     Revision,
     Run,
     Stable,
+    Waiting,
 )
-from sparkpoint.lifecycle.world import AgentFact, QueryFact, RestoreWish, Wish, World
+from sparkpoint.lifecycle.world import AgentFact, Lack, QueryFact, RestoreWish, Wish, World
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 REVISION = Revision(name="r1", code="c1", state="s1")
@@ -242,6 +243,26 @@ def test_a_restore_waits_for_its_savepoint() -> None:
 
     assert seen(Aspect.PROGRESSING, world).reason is Reason.WAITING_FOR_SAVEPOINT
     assert seen(Aspect.ACCEPTED, world).status is Status.TRUE
+
+
+@pytest.mark.parametrize(
+    ("lack", "reason"),
+    [
+        (Lack.NOT_FOUND, Reason.SAVEPOINT_NOT_FOUND),
+        (Lack.FAILED, Reason.SAVEPOINT_FAILED),
+    ],
+)
+def test_a_savepoint_that_stays_missing_degrades_the_job(lack: Lack, reason: Reason) -> None:
+    restore = RestoreWish(key="k", savepoint="s", ready=False, problem="There is no s.", lack=lack)
+    since = Waiting(restore="k", since=NOW - timedelta(seconds=59))
+    world = replace(recorded(waiting=since), wish=replace(HEALTHY.wish, restore=restore))
+
+    at_once = seen(Aspect.DEGRADED, world)
+    later = seen(Aspect.DEGRADED, replace(world, now=NOW + timedelta(seconds=1)))
+
+    assert at_once.status is Status.FALSE
+    assert (later.status, later.reason) == (Status.TRUE, reason)
+    assert "There is no s." in later.message
 
 
 def test_code_that_cannot_read_the_state_is_not_compatible() -> None:

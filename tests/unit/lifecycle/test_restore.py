@@ -1,12 +1,16 @@
 """Going (back) to a savepoint."""
 
 from dataclasses import replace
+from datetime import timedelta
+from typing import Any
 
 from sparkpoint.lifecycle import decide
 from sparkpoint.lifecycle.actions import Rehearse, RequestStop, StartDriver, StartWorker
 from sparkpoint.lifecycle.phases import Kind, Phase
-from sparkpoint.lifecycle.record import Result
+from sparkpoint.lifecycle.record import Record, Result, Waiting
+from sparkpoint.lifecycle.world import Lack
 from tests.unit.lifecycle.worlds import (
+    NOW,
     A,
     B,
     driver,
@@ -120,3 +124,29 @@ def test_going_to_a_savepoint_before_the_gate_opened_can_be_undone_too() -> None
     assert decision.record.run is not None
     assert decision.record.run.source.savepoint == "s2"
     assert decision.record.stable == stable(A, "s5")
+
+
+def test_a_savepoint_that_is_missing_is_noted_once_and_forgotten_when_it_comes() -> None:
+    lacking = restore("s1", ready=False, problem="There is no s1.", lack=Lack.NOT_FOUND)
+    other = replace(lacking, key="s2#1", savepoint="s2")
+    seen: dict[str, Any] = HEALTHY
+
+    first = decide(world(steady(RUN), wish=wish(A, restore=lacking), **seen)).record
+    later = world(first, wish=wish(A, restore=lacking), **seen)
+    again = decide(replace(later, now=NOW + timedelta(minutes=5))).record
+    corrected = world(again, wish=wish(A, restore=other), **seen)
+    renewed = decide(replace(corrected, now=NOW + timedelta(minutes=6))).record
+    there = decide(world(again, wish=wish(A, restore=restore("s1")), **seen)).record
+
+    assert first.waiting == Waiting(restore="s1#1", since=NOW)
+    assert again.waiting == first.waiting
+    assert renewed.waiting == Waiting(restore="s2#1", since=NOW + timedelta(minutes=6))
+    assert (there.waiting, there.operation is not None) == (None, True)
+
+
+def test_a_savepoint_that_is_being_taken_is_waited_for_without_complaint() -> None:
+    coming = restore("s1", ready=False, problem="Waiting for s1, which is InProgress.")
+
+    decision = decide(world(Record(), wish=wish(A, restore=coming)))
+
+    assert decision.record.waiting is None

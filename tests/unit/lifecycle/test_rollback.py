@@ -1,6 +1,7 @@
 """A new revision, or a restore, that does not prove itself is taken back."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -64,7 +65,7 @@ def test_the_second_failure_is_rolled_back_to_where_the_stable_revision_stood() 
     assert decision.record.last.result is Result.ROLLED_BACK
     assert decision.record.run == run
     assert decision.record.held == Held(
-        revision=B.name, restore=None, reason="RolledBack", message="QueryFailed"
+        revision=B.name, restore=None, reason="RolledBack", message="QueryFailed", policy=""
     )
     assert decision.actions == (StartDriver(run=run, expect="restored"),)
 
@@ -78,6 +79,27 @@ def test_a_revision_that_never_commits_is_rolled_back_when_its_time_is_over() ->
 
     assert decision.record.operation is not None
     assert decision.record.operation.kind is Kind.ROLLBACK
+
+
+@pytest.mark.parametrize(("minutes", "kind"), [(39, Kind.UPGRADE), (41, Kind.ROLLBACK)])
+def test_a_slow_trigger_has_the_time_that_its_commits_need(minutes: int, kind: Kind) -> None:
+    record = on_trial(launches=2, phase_started=ago(minutes=minutes), base=(("visits", 9),))
+    wished = wish(B, interval=timedelta(minutes=10))
+
+    decision = decide(world(record, wish=wished, pods=(driver(NEW),), agent=running(NEW, batch=11)))
+
+    assert decision.record.operation is not None
+    assert decision.record.operation.kind is kind
+
+
+def test_a_slow_trigger_that_fails_is_started_once_more_as_any_other() -> None:
+    record = on_trial(started=ago(minutes=50), phase_started=ago(minutes=41))
+    wished = wish(B, interval=timedelta(minutes=10))
+
+    decision = decide(world(record, wish=wished, pods=(driver(NEW),), agent=running(NEW, batch=1)))
+
+    assert decision.record.operation is not None
+    assert decision.record.operation.launches == 2
     assert [type(action) for action in decision.actions] == [RequestStop]
 
 

@@ -142,6 +142,21 @@ def test_incompatible_code_is_refused_and_the_job_runs_on() -> None:
     assert decision.actions == ()
 
 
+def test_incompatible_code_is_tried_again_with_another_policy_and_only_once() -> None:
+    refused = (worker(TRIAL, "Incompatible", message="a column is gone"),)
+    record = decide(
+        world(upgrading(Phase.PREPARE), wish=wish(B), newest="s5", workers=refused, **HEALTHY)
+    ).record
+
+    warned = wish(B, generation=2, compatibility="Warn")
+    same = decide(world(record, wish=wish(B, generation=2), newest="s5", **HEALTHY))
+    again = decide(world(record, wish=warned, newest="s5", **HEALTHY))
+
+    assert same.record.operation is None
+    assert again.record.operation is not None
+    assert again.record.operation.kind is Kind.UPGRADE
+
+
 @pytest.mark.parametrize(
     ("policy", "answer", "reason"),
     [

@@ -33,7 +33,7 @@ __all__ = [
     "unless_overtaken",
 ]
 
-_HELD = ("Incompatible", "SavepointFailed", "NotPrepared", "GaveUp")
+_HELD = ("Incompatible", "SavepointFailed", "SavepointNotFound", "NotPrepared", "GaveUp")
 _WAITING = ("WaitingForSavepoint",)
 
 

@@ -37,7 +37,8 @@ def failed(world: World, message: str) -> Step:
     operation = world.operation
     if not on_trial(world):
         return finish(world, Result.FAILED, message)
-    late = world.now - operation.started > world.wish.policy.deadline * 2
+    policy = world.wish.policy
+    late = world.now - operation.started > policy.time_to_commit(policy.stable_after) * 2
     if operation.launches >= _LAUNCHES or late:
         return _roll_back(world, message)
     return _once_more(world, message)
@@ -66,8 +67,13 @@ def _once_more(world: World, message: str) -> Step:
 def _roll_back(world: World, message: str) -> Step:
     """To the revision that proved itself, from where it was stopped; the spec is left alone."""
     operation, run = world.operation, world.run
-    restore = world.wish.restore_key
-    held = Held(revision=run.revision.name, restore=restore, reason="RolledBack", message=message)
+    held = Held(
+        revision=run.revision.name,
+        restore=world.wish.restore_key,
+        reason="RolledBack",
+        message=message,
+        policy=world.wish.policy.decisive,
+    )
     ended = finish(world, Result.ROLLED_BACK, message)
     moved = replace(world, record=replace(ended.record, held=held, due=None))
     captured = next_savepoint(moved, Kind.ROLLBACK) if _to_latest(world, run) else None

@@ -75,7 +75,7 @@ def _with_base(world: World, agent: AgentFact) -> World:
 def _judge(world: World, agent: AgentFact) -> Step:
     world = _with_first_commit(world, agent)
     base = dict(world.operation.base)
-    needed = world.wish.policy.stable_after if on_trial(world) else 1
+    needed = _needed(world)
     patient = world.waited() > _IDLE
     unproven = [
         query
@@ -86,6 +86,10 @@ def _judge(world: World, agent: AgentFact) -> Step:
         return _proven(world, committed=any(query.batch is not None for query in agent.queries))
     done = min(_commits(query, base) for query in unproven)
     return _unproven(world, f"{done} of {needed} commits.")
+
+
+def _needed(world: World) -> int:
+    return world.wish.policy.stable_after if on_trial(world) else 1
 
 
 def _with_first_commit(world: World, agent: AgentFact) -> World:
@@ -127,11 +131,9 @@ def _stable(record: Record) -> Stable | None:
 
 
 def _unproven(world: World, message: str) -> Step:
-    policy = world.wish.policy
-    if world.waited() <= policy.deadline:
+    allowed = world.wish.policy.time_to_commit(_needed(world))
+    if world.waited() <= allowed:
         return wait(world, wake=SOON, message=message)
     if on_trial(world):
-        return failed(
-            world, f"Not proven within {policy.deadline.total_seconds():.0f} s: {message}"
-        )
+        return failed(world, f"Not proven within {allowed.total_seconds():.0f} s: {message}")
     return finish(world, Result.SUCCEEDED, f"It runs, but has not committed yet. {message}")
