@@ -48,6 +48,7 @@ class Decision:
 def decide(world: World) -> Decision:
     """The next thing to do. Deciding again on the same world adds nothing."""
     events: tuple[Event, ...] = ()
+    world = replace(world, record=_with_end(world))
     for _ in range(_MOST_STEPS):
         step = _step(world)
         events += step.events
@@ -55,6 +56,17 @@ def decide(world: World) -> Decision:
             return _decision(replace(world, record=step.record), step, events)
         world = replace(world, record=step.record)
     raise RuntimeError(f"no end in {_MOST_STEPS} steps: {world.record.operation}")
+
+
+def _with_end(world: World) -> Record:
+    """Whether the driver's end was seen is kept: at the next look its pod may be gone."""
+    record, run = world.record, world.record.run
+    if run is None or not (run.opened and record.writing):
+        return record
+    driver = world.driver(run)
+    if driver is None:
+        return replace(record, vanished=record.vanished or world.now)
+    return replace(record, writing=not driver.over, vanished=None)
 
 
 def _decision(world: World, step: Step, events: tuple[Event, ...]) -> Decision:

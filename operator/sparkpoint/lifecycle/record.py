@@ -241,6 +241,11 @@ class Record:
     healthy_since: datetime | None = None
     silent_since: datetime | None = None
     """The driver's pod runs, its agent does not answer."""
+    writing: bool = True
+    """The driver of the run was let in, and nobody has seen its end; records from before say so of
+    every run, to be safe."""
+    vanished: datetime | None = None
+    """Since when such a driver has no pod any more: its process may live on."""
     progressed: bool = False
     """A commit of the present epoch was seen: its directory is not empty any more."""
     removed: bool = False

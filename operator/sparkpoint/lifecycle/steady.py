@@ -145,7 +145,7 @@ def _let_in(world: World, run: Run) -> Step:
     if barred:
         return Step(record=world.record, wake=SOON)
     opened = run.let_in()
-    record = replace(world.record, run=opened)
+    record = replace(world.record, run=opened, writing=True)
     return Step(record=record, actions=(OpenGate(run=opened),), wake=SOON)
 
 

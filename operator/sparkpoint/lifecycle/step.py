@@ -127,6 +127,8 @@ def _switched(record: Record) -> Record:
         due=None if anew else record.due,
         healthy_since=None,
         silent_since=None,
+        writing=False,
+        vanished=None,
     )
 
 

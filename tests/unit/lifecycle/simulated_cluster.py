@@ -191,13 +191,24 @@ class Cluster:
     def leave_behind(self, epoch: int) -> None:
         """What cannot be reached in this epoch is not waited for any more."""
         for pod in self.pods:
-            pod.left = pod.left or (pod.cut and pod.run.epoch == epoch)
+            unseen = pod.cut or not pod.listed
+            pod.left = pod.left or (unseen and pod.run.epoch == epoch)
 
-    def vanish(self, pod: Pod) -> None:
-        """Deleted at once, by force, on a node that works; whatever it said at its end is lost."""
-        if not pod.cut:
-            self.end(pod, "Killed")
-            pod.over, pod.listed = True, False
+    def vanish(self, pod: Pod, *, lives: int = 0) -> None:
+        """Deleted by force: its object goes at once, and whatever it says at its end is lost.
+
+        Its process ends after so many ticks, and not before its node answers.
+        """
+        pod.listed, pod.dying = False, lives
+        self._die(pod)
+
+    def lay_to_rest(self) -> None:
+        """A person has made sure that no process is left of what was deleted by force."""
+        for pod in self.pods:
+            if not pod.listed:
+                self.bring_back(pod)
+                pod.dying = 0
+                self._die(pod)
 
     def collect_pods(self) -> None:
         """Ended drivers are deleted, except for the newest; ended workers are, too."""
@@ -210,8 +221,18 @@ class Cluster:
 
     # --- processes -------------------------------------------------------------------------------
 
+    def _die(self, pod: Pod) -> None:
+        """A kubelet ends what has no object any more, a while after it was told."""
+        if pod.listed or pod.cut or not pod.alive:
+            return
+        if pod.dying <= 0:
+            self.end(pod, "Killed")
+            pod.over = True
+        pod.dying -= 1
+
     def _advance(self, pod: Pod) -> None:
         pod.deaf = max(0, pod.deaf - 1)
+        self._die(pod)
         if pod.deleting is not None:
             pod.deleting += 1
             if pod.deleting >= _GRACE and not pod.cut and pod.alive:
@@ -222,8 +243,9 @@ class Cluster:
             self.end(pod, "Orphaned")
             pod.deleting = pod.deleting or 0
         if not pod.alive and not pod.cut:
+            # Its end is shown before its object goes.
+            pod.listed = pod.listed and not (pod.over and pod.deleting is not None)
             pod.over = True
-            pod.listed = pod.listed and pod.deleting is None
 
     def _has_driver(self, executor: Pod) -> bool:
         return any(

@@ -88,6 +88,8 @@ class Pod:
     listed: bool = True
     deleting: int | None = None
     """Ticks since its deletion was asked for."""
+    dying: int = 0
+    """Ticks that its process lives on after its object was deleted by force."""
     cut: bool = False
     """Its node does not answer: nothing about it can be changed or known."""
     lost_since: datetime | None = None

@@ -1,6 +1,7 @@
 """Pods on nodes that do not answer: who cannot be known to have ended keeps its directory."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -18,6 +19,7 @@ from sparkpoint.lifecycle.phases import Kind, Phase
 from sparkpoint.lifecycle.record import Record, Run
 from sparkpoint.lifecycle.world import PodFact, WorkerState
 from tests.unit.lifecycle.worlds import (
+    NOW,
     A,
     B,
     C,
@@ -26,6 +28,7 @@ from tests.unit.lifecycle.worlds import (
     driver,
     during,
     empty,
+    ended,
     executor,
     from_savepoint,
     gated,
@@ -199,6 +202,100 @@ def test_a_capture_that_fails_for_long_is_begun_anew_so_that_newer_wishes_are_he
     assert operation.kind is Kind.UPGRADE
     assert operation.fenced
     assert decision.record.run == RUN
+
+
+# --- pods that vanish ----------------------------------------------------------------------------
+
+
+def vanished(run: Run, *, seconds: float, **facts: object) -> Record:
+    """A stop whose driver's pod was there so many seconds ago, and ran."""
+    facts = {"target": continuing(run), "vanished": ago(seconds=seconds), **facts}
+    return during(Kind.RECOVER, Phase.STOP, run, **facts)
+
+
+def test_a_driver_whose_pod_vanishes_is_given_a_moment_to_end() -> None:
+    decision = decide(world(steady(RUN)))
+
+    assert decision.record.vanished == NOW
+    assert decision.record.operation is not None
+    assert decision.record.operation.phase is Phase.STOP
+    assert decision.actions == ()
+    assert decision.wake == timedelta(seconds=10)
+
+
+def test_a_driver_whose_pod_vanished_keeps_its_directory() -> None:
+    decision = decide(world(vanished(RUN, seconds=10)))
+
+    operation = decision.record.operation
+    assert operation is not None
+    assert operation.fenced
+    assert operation.target == MOVED
+    task = Capture(run=RUN, savepoint="visits-recover-7-1", revision=A)
+    assert decision.actions == (StartWorker(name=CAPTURE, task=task),)
+    assert "LeftBehind" in [event.reason for event in decision.events]
+
+
+@pytest.mark.parametrize(("seconds", "reused"), [(119, False), (120, True)])
+def test_without_a_repository_a_directory_is_used_again_after_the_grace_period(
+    seconds: float, reused: bool
+) -> None:
+    wished = wish(A, mode="LastCommit", repository=False)
+
+    decision = decide(world(vanished(RUN, seconds=seconds), wish=wished))
+
+    again = StartDriver(run=continuing(RUN), expect="restored")
+    assert (again in decision.actions) is reused
+    assert decision.wake is not None
+
+
+def test_an_end_that_was_seen_counts_when_the_pod_is_gone() -> None:
+    record = during(Kind.RECOVER, Phase.STOP, RUN, target=continuing(RUN))
+    seen = decide(world(record, pods=(ended(RUN), executor(RUN)))).record
+
+    decision = decide(world(seen))
+
+    assert not seen.writing
+    assert decision.actions == (StartDriver(run=continuing(RUN), expect="restored"),)
+
+
+def test_a_pod_that_was_not_listed_for_a_moment_has_not_vanished() -> None:
+    record = vanished(RUN, seconds=5)
+
+    decision = decide(world(record, pods=(driver(RUN),), agent=running(RUN)))
+
+    assert decision.record.vanished is None
+    assert decision.record.writing
+
+
+def test_a_driver_that_was_never_let_in_vanishes_without_a_trace() -> None:
+    again = continuing(RUN)
+    record = during(Kind.RECOVER, Phase.STOP, again, target=continuing(again), writing=False)
+
+    decision = decide(world(record))
+
+    assert decision.actions == (StartDriver(run=continuing(again), expect="restored"),)
+
+
+def test_a_driver_that_is_let_in_is_written_down_as_one_that_writes() -> None:
+    record = during(Kind.RECOVER, Phase.LAUNCH, RUN, target=RUN, writing=False)
+
+    launched = decide(world(record, pods=(driver(RUN),), agent=gated(RUN)))
+    late = decide(world(steady(RUN, writing=False), pods=(driver(RUN),), agent=gated(RUN)))
+
+    assert launched.record.writing
+    assert late.record.writing
+
+
+def test_a_job_that_was_suspended_without_its_end_goes_on_elsewhere() -> None:
+    record = steady(RUN, suspended=True, writing=True, vanished=ago(minutes=9))
+
+    decision = decide(world(record))
+
+    operation = decision.record.operation
+    assert operation is not None
+    assert (operation.kind, operation.fenced) == (Kind.RESUME, True)
+    assert operation.target is not None
+    assert operation.target.epoch == RUN.epoch + 1
 
 
 # --- the gate ------------------------------------------------------------------------------------

@@ -142,6 +142,8 @@ class Machine(RuleBasedStateMachine):
     )
     def change_policy(self, **changes: Any) -> None:
         self.simulation.edit(policy=replace(self.simulation.wish.policy, **changes))
+        if not changes["repository"]:
+            self.simulation.cluster.lay_to_rest()
 
     @event(sure=st.integers(0, 6), final=st.booleans(), retain=st.booleans())
     def delete(self, sure: int, final: bool, retain: bool) -> None:
@@ -170,11 +172,15 @@ class Machine(RuleBasedStateMachine):
         if pod is not None:
             self.simulation.cluster.delete(pod.uid)
 
-    @event(pick=_PICK)
-    def delete_by_force(self, pick: int) -> None:
+    @event(pick=_PICK, lives=st.integers(0, 8))
+    def delete_by_force(self, pick: int, lives: int) -> None:
         pods = self.simulation.cluster.listed()
-        if pods:
-            self.simulation.cluster.vanish(pods[pick % len(pods)])
+        if not pods:
+            return
+        pod = pods[pick % len(pods)]
+        # Without a repository it says that the process has ended, or does as soon as it is told.
+        if self.simulation.wish.policy.repository or not (pod.cut and pod.alive):
+            self.simulation.cluster.vanish(pod, lives=lives)
 
     @event(pick=_PICK)
     def delete_worker(self, pick: int) -> None:
@@ -251,6 +257,49 @@ def test_a_worker_that_never_starts_is_ended_before_a_deleted_job_is_let_go() ->
     simulation.settle()
 
     assert simulation.released
+
+
+@pytest.mark.parametrize("cut", [False, True], ids=["node answers", "node is lost"])
+@pytest.mark.parametrize("repository", [True, False])
+@pytest.mark.parametrize("lives", [0, 3, 8])
+def test_a_driver_that_is_deleted_by_force_may_live_on(
+    lives: int, repository: bool, cut: bool
+) -> None:
+    """Seldom in the exploration: its process commits while its object is gone."""
+    policy = replace(POLICY, repository=repository)
+    wish = Wish(generation=1, revision=revision("a"), policy=policy)
+    simulation = Simulation(dict(_CODES), wish)
+    for _ in range(20):
+        simulation.tick()
+    [driver] = simulation.cluster.writers()
+    if cut:
+        simulation.cluster.lose(driver, survives=repository)
+
+    simulation.cluster.vanish(driver, lives=lives)
+    for _ in range(80):
+        simulation.tick()
+
+    assert simulation.record.run is not None
+    assert simulation.record.run.epoch == (2 if repository else 1)
+    assert simulation.record.operation is None
+    simulation.settle()
+
+
+def test_a_driver_whose_end_was_seen_leaves_its_directory_to_the_next() -> None:
+    wish = Wish(generation=1, revision=revision("a"), policy=POLICY)
+    simulation = Simulation(dict(_CODES), wish)
+    for _ in range(20):
+        simulation.tick()
+    [driver] = simulation.cluster.writers()
+
+    simulation.cluster.delete(driver.uid)
+    for _ in range(20):
+        simulation.tick()
+
+    run = simulation.record.run
+    assert run is not None
+    assert (run.epoch, run.attempt) == (1, 2)
+    simulation.settle()
 
 
 def test_promises_hold_in_any_order_of_edits_faults_and_crashes() -> None:

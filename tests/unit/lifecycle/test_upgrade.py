@@ -412,7 +412,7 @@ def test_state_that_was_seen_cannot_have_become_nothing() -> None:
 
 @pytest.mark.parametrize("restart", ["OnFailure", "Never"])
 def test_a_job_that_cannot_be_captured_runs_on_as_it_was(restart: str) -> None:
-    record = upgrading(Phase.CAPTURE, tries=3)
+    record = upgrading(Phase.CAPTURE, tries=3, writing=False)
     failed = worker("visits-upgrade-7-capture-1-3", state=WorkerState.FAILED, message="no space")
 
     decision = decide(world(record, wish=wish(B, restart=restart), workers=(failed,)))
@@ -451,7 +451,7 @@ def test_an_upgrade_from_the_last_commit_goes_on_in_the_directory() -> None:
 
 
 def test_a_former_pause_does_not_hold_the_users_wish_up() -> None:
-    record = steady(OLD, failures=9, due=NOW + timedelta(minutes=5))
+    record = steady(OLD, failures=9, due=NOW + timedelta(minutes=5), writing=False)
 
     decision = decide(world(record, wish=wish(B, mode="LastCommit", compatibility="Skip")))
 
@@ -615,7 +615,7 @@ def test_who_gives_up_the_state_twice_can_still_think_better_of_it() -> None:
 
 def test_state_that_cannot_be_captured_is_given_up_only_if_that_is_still_wished() -> None:
     stateless = empty(B, epoch=2, attempt=2, opened=False)
-    record = upgrading(Phase.CAPTURE, target=stateless, tries=3)
+    record = upgrading(Phase.CAPTURE, target=stateless, tries=3, writing=False)
     failed = worker("visits-upgrade-7-capture-1-3", state=WorkerState.FAILED)
 
     still = decide(world(record, wish=wish(B, mode="Stateless"), workers=(failed,))).record

@@ -135,8 +135,10 @@ def stable(
 
 
 def steady(run: Run | None, **facts: Any) -> Record:
-    """Nothing is under way, and what runs has proven itself."""
+    """Nothing is under way, and what runs has proven itself; what stands was seen to end."""
     proven = Stable(revision=run.revision) if run is not None else None
+    stands = any(facts.get(name) for name in ("suspended", "finished", "removed"))
+    facts = {"writing": not stands, **facts}
     return replace(Record(run=run, stable=proven, sequence=6, progressed=True), **facts)
 
 

@@ -48,7 +48,7 @@ def _at_the_gate(world: World, run: Run) -> Step:
     if shut is not None:
         return shut
     opened = run.let_in()
-    record = replace(world.record.with_operation(target=opened), run=opened)
+    record = replace(world.record.with_operation(target=opened), run=opened, writing=True)
     return advance(replace(world, record=record))
 
 

@@ -15,6 +15,9 @@ __all__ = ["stop", "stranded"]
 
 _GONE = timedelta(seconds=10)
 """A pod's end is an event; this is for one that was missed."""
+_DYING = timedelta(seconds=10)
+"""For a driver whose pod vanished to end, and for the watch to show its end: what it commits later
+is computed again. Its directory is left to it anyhow."""
 
 
 def stop(world: World) -> Step:
@@ -24,7 +27,7 @@ def stop(world: World) -> Step:
         return advance(world)
     writers = world.writers(run.epoch)
     if not writers:
-        return _stopped(world, run)
+        return _without_pods(world, run)
     reachable = tuple(pod for pod in writers if not _is_out_of_reach(world, run, pod))
     if not reachable:
         return _leave_behind(world, run, writers)
@@ -37,6 +40,25 @@ def stop(world: World) -> Step:
         # It has started no query: there is nothing to stop at a boundary.
         return wait(world, _delete(driver), wake=_GONE, message=f"Deleting pod {driver.name}.")
     return _ask(world, run, driver)
+
+
+def _without_pods(world: World, run: Run) -> Step:
+    """A pod that is gone says nothing about its process, unless its end was seen.
+
+    Whoever deletes it by force takes only the object away: a kubelet still gives the process its
+    grace period, and one that cannot be reached does not even know.
+    """
+    since = world.record.vanished
+    if since is None:
+        return _stopped(world, run)
+    alone = _needs_its_directory(world, run)
+    left = (world.wish.policy.stop_timeout if alone else _DYING) - (world.now - since)
+    if left > timedelta(0):
+        message = "The driver's pod is gone, and its end was not seen: its process may live on."
+        return wait(world, wake=left, message=message)
+    # Without a repository there is no other directory: the grace period is over by now, and who
+    # deleted the pod on a node that does not answer has said that it is dead.
+    return _stopped(world, run) if alone else _leave_behind(world, run, ())
 
 
 def _is_out_of_reach(world: World, run: Run, pod: PodFact) -> bool:
@@ -147,12 +169,10 @@ def _leave_behind(world: World, run: Run, writers: tuple[PodFact, ...]) -> Step:
     """A zombie keeps its directory: the next run gets another one, from the last commit."""
     if _needs_its_directory(world, run):
         return wait(world, wake=_GONE, message=stranded(world))
-    told = Event(
-        reason="LeftBehind",
-        message=f"Pods on lost nodes may live on and keep epoch {run.epoch}: "
-        f"{', '.join(pod.name for pod in writers[:3])}.",
-        warning=True,
-    )
+    names = ", ".join(pod.name for pod in writers[:3])
+    who = f"Pods on lost nodes may live on and keep epoch {run.epoch}: {names}."
+    gone = f"The driver's pod vanished; its process may live on and keeps epoch {run.epoch}."
+    told = Event(reason="LeftBehind", message=who if writers else gone, warning=True)
     step = advance(replace(world, record=_fenced(world, run)))
     return replace(step, events=(told, *step.events))
 
