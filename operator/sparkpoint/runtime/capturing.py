@@ -21,16 +21,15 @@ from sparkpoint.checkpoint.names import batch_number
 from sparkpoint.runtime.explaining import explain, is_foreseen
 from sparkpoint.runtime.model import QuerySink, SavepointSummary
 from sparkpoint.runtime.orders import Go, Line, Order, folder_of
+from sparkpoint.runtime.sinknotes import sink_info
 from sparkpoint.runtime.summaries import summarize
 from sparkpoint.savepoint import CaptureRequest, Repository, Savepoint
 from sparkpoint.savepoint.catalogue import read_if_present
 from sparkpoint.savepoint.errors import NameTakenError, NoQueryError
 from sparkpoint.savepoint.leases import hold
-from sparkpoint.savepoint.manifest import SinkInfo
 from sparkpoint.savepoint.names import manifest_path
 from sparkpoint.savepoint.progress import Amount
 from sparkpoint.storage import open_store
-from sparkpoint.storage.errors import BadLocationError
 
 __all__ = ["Capture", "Reporter", "main"]
 
@@ -69,7 +68,8 @@ class Capture:
     ) -> SavepointSummary:
         """Capture, unless this very savepoint exists: an agent before us may have made it.
 
-        `sinks`: query -> where it writes, as far as that is known.
+        `sinks`: query -> where it writes, as far as the caller knows; of the others, the notes
+        tell that the driver has left beside their checkpoints.
         """
         folders, left_out = self._folders(checkpoints)
         names = {folder: query for query, folder in folders.items()}
@@ -102,19 +102,12 @@ class Capture:
             spark_version=order.spark_version,
             epoch=order.epoch,
             trigger=order.trigger or _TRIGGER,
-            sinks={folder: self._sink_info(sink) for folder, sink in sinks.items()},
+            sinks={
+                folder: sink_info(sink, endpoint_url=order.source_endpoint)
+                for folder, sink in sinks.items()
+            },
         )
         return self._repository.capture(self._source, request, progress=report).savepoint
-
-    def _sink_info(self, sink: QuerySink) -> SinkInfo:
-        """As a manifest has it: places are spelled as everywhere else in it."""
-        if sink.kind != "file" or sink.uri is None:
-            return SinkInfo(kind=sink.kind, uri=sink.uri)
-        try:
-            return SinkInfo(kind="file", uri=open_store(sink.uri, self._order.source_endpoint).uri)
-        except BadLocationError:
-            # A store that is none of ours; whoever restores is told.
-            return SinkInfo(kind="file", uri=sink.uri)
 
     def _existing(self) -> Savepoint | None:
         return read_if_present(self._repository.store, self._path)

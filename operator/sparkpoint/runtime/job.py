@@ -36,9 +36,11 @@ from sparkpoint.runtime.queries import StartedQuery, stop_queries
 from sparkpoint.runtime.restoring import Restoring
 from sparkpoint.runtime.script import ScriptEnd
 from sparkpoint.runtime.seeding import prepare_sink
+from sparkpoint.runtime.sinknotes import leave_note
 from sparkpoint.runtime.tracebacks import place_in
 from sparkpoint.runtime.writing import Asked, Launch
 from sparkpoint.storage import Store
+from sparkpoint.storage.errors import StorageError
 
 __all__ = ["RunningJob"]
 
@@ -345,6 +347,9 @@ class RunningJob:
         """Make a fork's new sink one that Spark can read."""
         endpoint = self._options.endpoint_url
         prepare_sink(self._directory, identity.folder, file_sink, endpoint_url=endpoint)
+        # Before the first batch reaches it: from here on the driver may be gone at any moment.
+        sink = QuerySink(kind="file", uri=file_sink)
+        leave_note(self._directory, identity.folder, sink, endpoint_url=endpoint)
 
     def register(self, query: StartedQuery) -> None:
         """A query runs: watch it."""
@@ -353,6 +358,17 @@ class RunningJob:
         run = query.execution
         self._tracker.started(query.name, run.id, run.run_id, query.checkpoint, sink=query.sink)
         query.watch()
+        self._note_sink(query)
+
+    def _note_sink(self, query: StartedQuery) -> None:
+        if query.sink is None:
+            return
+        folder, endpoint = query.identity.folder, self._options.endpoint_url
+        try:
+            leave_note(self._directory, folder, query.sink, endpoint_url=endpoint)
+        except StorageError as error:
+            # The query runs, and Spark itself fails if its checkpoint cannot be written any more.
+            logger.warning("Query %s: where it writes could not be noted: %s", query.name, error)
 
     def query_ended(self, query: StartedQuery) -> None:
         """A dead query ends the job, whatever the script makes of it."""

@@ -19,7 +19,7 @@ from sparkpoint.savepoint.progress import Amount
 from sparkpoint.savepoint.sinks import SinkPolicy
 from sparkpoint.savepoint.uses import note_restore
 from sparkpoint.storage import Store, open_store
-from sparkpoint.storage.errors import StorageError
+from sparkpoint.storage.errors import BadLocationError, StorageError
 
 __all__ = ["Restoring"]
 
@@ -119,29 +119,56 @@ def _known_sinks(manifest: Manifest, endpoint_url: str | None, mode: Mode) -> di
     A fork must not touch the sink of the query that it leaves. Whoever resumes says that nothing
     was written since, so that a sink which cannot be looked at is believed to stand where it stood.
     """
+    if mode is Mode.FORK:
+        return {}
+    if mode is Mode.REWIND:
+        _check_known(manifest)
     found: dict[str, Store] = {}
-    for query in manifest.queries if mode is not Mode.FORK else []:
-        if query.sink is None and mode is Mode.REWIND:
-            logger.warning(
-                "Restoring: where query %s writes is not known, and was not looked at. If that is "
-                "a file sink or a table that has batches after %d, Spark skips them: roll it back",
-                query.prefix,
-                query.batch,
-            )
+    for query in manifest.queries:
         if query.sink is None or query.sink.kind != "file" or not query.sink.uri:
             continue
         try:
             found[query.prefix] = _looked_at(open_store(query.sink.uri, endpoint_url))
+        except BadLocationError as error:
+            if mode is Mode.REWIND:
+                # Of a kind that we never can look at: trying again is of no use.
+                raise SinkConflictError(
+                    f"The sink of query {query.prefix} cannot be rewound: {error} {_WAYS_OUT}"
+                ) from error
+            _believe(query.prefix, query.sink.uri, error)
         except StorageError as error:
             if mode is Mode.REWIND:
                 raise
-            logger.warning(
-                "Restoring: the sink of query %s, %s, cannot be looked at: %s",
-                query.prefix,
-                query.sink.uri,
-                error,
-            )
+            _believe(query.prefix, query.sink.uri, error)
     return found
+
+
+_WAYS_OUT = (
+    "Restore it with the sink policy Resume if the sink stands where the savepoint does or does "
+    "not remember batches, or with Fork to go on as another query."
+)
+
+
+def _check_known(manifest: Manifest) -> None:
+    """A rewind must know what it rewinds: Spark skips, without a word, what a sink has seen.
+
+    Every driver notes its sinks, so this is the checkpoint of another tool, or of a version from
+    before the notes.
+    """
+    for query in manifest.queries:
+        sink = query.sink
+        if sink is None or (sink.kind == "file" and not sink.uri):
+            raise SinkConflictError(
+                f"Where query {query.prefix} writes is not known to the savepoint, so it cannot be "
+                f"rewound: a file sink or a table that has batches after {query.batch} would skip "
+                f"them, output and state. {_WAYS_OUT}"
+            )
+
+
+def _believe(query: str, uri: str, error: StorageError) -> None:
+    logger.warning(
+        "Restoring: the sink of query %s, %s, cannot be looked at: %s", query, uri, error
+    )
 
 
 def _looked_at(sink: Store) -> Store:

@@ -39,6 +39,7 @@ from sparkpoint.savepoint.names import check_name, manifest_path
 from sparkpoint.savepoint.objects import ObjectWriter
 from sparkpoint.savepoint.parents import continued
 from sparkpoint.savepoint.progress import Progress, Silent
+from sparkpoint.savepoint.sinknote import read_sink_note
 from sparkpoint.savepoint.table import FileRecord, encode_table
 from sparkpoint.savepoint.taking import QueryTaker, TakenQuery
 from sparkpoint.storage import Store
@@ -76,6 +77,8 @@ class CaptureRequest:
     epoch: str | None = None
     trigger: str | None = None
     sinks: Mapping[str, SinkInfo] = field(default_factory=dict)
+    """Folder -> where its query writes, if the caller knows; else the note beside the checkpoint
+    tells (sinknote.py), or the savepoint that the same query goes on from."""
     tries: int = _TRIES
     max_chain: int = DEFAULT_MAX_CHAIN
 
@@ -121,6 +124,7 @@ def capture(
             parent=lineage.savepoint,
             source=source,
             taken=taken,
+            sinks=_sinks(source, queries, request, lineage, taken),
             files=_store_table(writer, records),
             timing=Timing(
                 started=moment(started),
@@ -233,6 +237,22 @@ def _take(
     return taken
 
 
+def _sinks(
+    source: Store,
+    queries: tuple[str, ...],
+    request: CaptureRequest,
+    lineage: Lineage,
+    taken: list[TakenQuery],
+) -> dict[str, SinkInfo | None]:
+    """Prefix -> where the query writes, from whoever knows best; None if nobody does."""
+    return {
+        each.prefix: request.sinks.get(each.prefix)
+        or read_sink_note(source.child(folder))
+        or lineage.sink_of(each.prefix, each.plan.query_id)
+        for folder, each in zip(queries, taken, strict=True)
+    }
+
+
 def _store_table(writer: ObjectWriter, records: list[FileRecord]) -> FileSet:
     data = encode_table(records)
     table = writer.add_object(data)
@@ -252,6 +272,7 @@ def _manifest(
     parent: Savepoint | None,
     source: Store,
     taken: list[TakenQuery],
+    sinks: Mapping[str, SinkInfo | None],
     files: FileSet,
     timing: Timing,
 ) -> Manifest:
@@ -267,8 +288,7 @@ def _manifest(
         spark_version=request.spark_version,
         trigger=request.trigger,
         queries=[
-            describe_query(each.plan, prefix=each.prefix, sink=request.sinks.get(each.prefix))
-            for each in taken
+            describe_query(each.plan, prefix=each.prefix, sink=sinks[each.prefix]) for each in taken
         ],
         files=files,
         timing=timing,

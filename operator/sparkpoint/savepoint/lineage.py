@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from sparkpoint.savepoint import catalogue
 from sparkpoint.savepoint.catalogue import Savepoint
-from sparkpoint.savepoint.manifest import QueryInfo
+from sparkpoint.savepoint.manifest import QueryInfo, SinkInfo
 from sparkpoint.savepoint.marker import Marker
 from sparkpoint.savepoint.objects import Location
 from sparkpoint.savepoint.table import FileRecord
@@ -80,6 +80,12 @@ class Lineage:
             {p[len(start) :]: r for p, r in self.records.items() if p.startswith(start)},
             {p[len(start) :]: s for p, s in self.seen.items() if p.startswith(start)},
         )
+
+    def sink_of(self, prefix: str, query_id: str) -> SinkInfo | None:
+        """Where the parent says that this very query writes; another run's sink is not its own."""
+        queries = self.savepoint.manifest.queries if self.savepoint is not None else []
+        same = (query for query in queries if (query.prefix, query.id) == (prefix, query_id))
+        return next((query.sink for query in same), None)
 
 
 def no_lineage() -> Lineage:

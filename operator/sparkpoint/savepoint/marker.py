@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from sparkpoint.savepoint.manifest import Count, Digest, Strict, Text, parse_document
+from sparkpoint.savepoint.sinknote import is_sink_note
 from sparkpoint.storage import Entry, Store
 from sparkpoint.storage.errors import NotFoundError
 
@@ -78,9 +79,8 @@ def read_marker(store: Store) -> Marker | None:
 
 def files_of(store: Store) -> dict[str, Entry]:
     """Everything in the target but our notes."""
-    notes = (MARKER, SIGN_OF_LIFE)
-    return {
-        entry.path: entry
-        for entry in store.list()
-        if entry.path not in notes and not entry.path.startswith(CLOCKS)
-    }
+    return {entry.path: entry for entry in store.list() if not _is_note(entry.path)}
+
+
+def _is_note(path: str) -> bool:
+    return path in (MARKER, SIGN_OF_LIFE) or path.startswith(CLOCKS) or is_sink_note(path)

@@ -10,6 +10,9 @@ import pytest
 from sparkpoint.runtime.capturing import Capture, Reporter
 from sparkpoint.runtime.model import SavepointRequest
 from sparkpoint.runtime.orders import CaptureSettings
+from sparkpoint.savepoint import CaptureRequest, Repository
+from sparkpoint.savepoint.manifest import SinkInfo
+from sparkpoint.savepoint.sinknote import write_sink_note
 from sparkpoint.savepoint.taking import QueryTaker
 from sparkpoint.storage import DirectoryStore, Store
 from sparkpoint.worker.exits import Exit, exit_of
@@ -41,6 +44,50 @@ def test_all_queries_are_captured_and_the_answer_is_what_the_manifest_says(place
     by_name = {query.name: query for query in answer.details.queries}
     assert (by_name["visits"].partitions, by_name["visits"].provider) == (2, "rocksdb")
     assert not by_name["visits"].pending
+
+
+def sinks_of(place: Place, name: str) -> dict[str, SinkInfo | None]:
+    """Query -> where it writes, by the manifest."""
+    return {q.prefix: q.sink for q in repository_of(place).find(name).manifest.queries}
+
+
+def test_where_queries_write_is_known_from_what_their_driver_noted(place: Place) -> None:
+    query = place.query("visits")
+    sink = SinkInfo(kind="file", uri="/data/out")
+    write_sink_note(DirectoryStore(query.root), sink)
+    place.query("clicks")
+    place.publish()
+
+    capture(place)
+
+    assert sinks_of(place, "first") == {"clicks": None, "visits": sink}
+
+
+def test_a_query_writes_where_it_wrote_at_the_savepoint_that_it_goes_on_from(place: Place) -> None:
+    place.query("visits")
+    place.publish()
+    sink = SinkInfo(kind="delta", uri="s3://lake/visits")
+    request = CaptureRequest(namespace="shop", job="visits", name="live", sinks={"visits": sink})
+    repository = Repository.init(place.store(place.repository))
+    repository.capture(place.store(place.epoch_dir), request)
+
+    capture(place)
+
+    assert sinks_of(place, "first") == {"visits": sink}
+
+
+def test_another_query_of_the_same_name_does_not_inherit_a_sink(place: Place) -> None:
+    place.query("visits")
+    place.publish()
+    sink = SinkInfo(kind="delta", uri="s3://lake/visits")
+    request = CaptureRequest(namespace="shop", job="visits", name="live", sinks={"visits": sink})
+    repository = Repository.init(place.store(place.repository))
+    repository.capture(place.store(place.epoch_dir), request)
+    place.store(place.epoch_dir).put("visits/metadata", [b'{"id":"another"}'])
+
+    capture(place)
+
+    assert sinks_of(place, "first") == {"visits": None}
 
 
 def test_what_is_captured_restores(place: Place, tmp_path: Path) -> None:

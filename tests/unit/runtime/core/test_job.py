@@ -17,7 +17,9 @@ from sparkpoint.runtime.options import Options
 from sparkpoint.runtime.queries import StartedQuery
 from sparkpoint.runtime.script import ScriptEnd
 from sparkpoint.runtime.writing import Asked, Traits
-from sparkpoint.storage import open_store
+from sparkpoint.savepoint.manifest import SinkInfo
+from sparkpoint.savepoint.sinknote import read_sink_note
+from sparkpoint.storage import DirectoryStore, open_store
 from tests.unit.runtime.core.fakes import FakeExecution
 
 TERMINATED = Cause(EndReason.TERMINATED, "SIGTERM was received.")
@@ -291,3 +293,24 @@ def test_the_sink_is_shown(world: World) -> None:
     world.run("visits", FakeExecution(), sink=sink)
 
     assert [query.sink for query in world.job.progress().queries] == [sink]
+
+
+def test_the_sink_is_noted_beside_the_checkpoint(world: World, tmp_path: Path) -> None:
+    query = DirectoryStore(tmp_path / "visits")
+
+    world.job.seed(Identity("visits", "visits"), "file:/data/out")
+    before = read_sink_note(query)
+    world.run("visits", FakeExecution(), sink=QuerySink(kind="file", uri="file:/data/out"))
+
+    assert before == read_sink_note(query) == SinkInfo(kind="file", uri="/data/out")
+
+
+def test_a_note_that_cannot_be_written_does_not_end_the_query(
+    world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "visits").write_text("in the way")
+
+    world.run("visits", FakeExecution(), sink=QuerySink(kind="kafka"))
+
+    assert world.job.progress().phase == "running"
+    assert "where it writes could not be noted" in caplog.text

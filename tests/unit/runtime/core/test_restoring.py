@@ -10,6 +10,7 @@ from sparkpoint.runtime.options import RestoreOptions, SinkMode
 from sparkpoint.runtime.restoring import Restoring
 from sparkpoint.savepoint import CaptureRequest, Repository
 from sparkpoint.savepoint.manifest import SinkInfo
+from sparkpoint.savepoint.sinknote import write_sink_note
 from sparkpoint.storage import DirectoryStore
 from tests.unit.savepoint.synthetic import SyntheticQuery
 
@@ -95,15 +96,37 @@ def test_a_sink_that_cannot_be_looked_at_is_believed_of_who_resumes_alone(
 
     error = world.restore("rewind")
     assert error is not None
+    assert error.type == "SinkConflict"
     assert "hdfs" in error.message
 
     assert world.restore("resume") is None
     assert "hdfs://cluster/out, cannot be looked at" in caplog.text
 
 
-def test_a_rewind_says_what_it_does_not_know(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert World(tmp_path, None).restore("rewind") is None
+@pytest.mark.parametrize("sink", [None, SinkInfo(kind="file")])
+def test_a_sink_that_nobody_knows_is_not_rewound(tmp_path: Path, sink: SinkInfo | None) -> None:
+    world = World(tmp_path, sink)
 
-    assert "where query q writes is not known" in caplog.text
+    error = world.restore("rewind")
+
+    assert error is not None
+    assert error.type == "SinkConflict"
+    assert "Where query q writes is not known" in error.message
+    assert not (world.epoch / "q").exists()
+    assert world.restore("resume") is None
+
+
+def test_what_was_captured_without_a_driver_is_checked_and_rewound_all_the_same(
+    tmp_path: Path,
+) -> None:
+    sink = written(tmp_path, BATCH + 3)
+    write_sink_note(DirectoryStore(tmp_path / "first" / "q"), sink)
+    world = World(tmp_path, None)
+
+    refused = world.restore("resume")
+    assert refused is not None
+    assert "has output up to batch 7" in refused.message
+
+    assert world.restore("rewind") is None
+    left = {int(path.name) for path in (tmp_path / "sink" / SINK_LOG).iterdir()}
+    assert left == set(range(BATCH + 1))
