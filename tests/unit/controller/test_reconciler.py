@@ -375,6 +375,24 @@ def test_a_quota_that_is_used_up_is_told_and_waited_for() -> None:
     assert (simulation.status["epoch"], simulation.status["attempt"]) == (1, 1)
 
 
+def test_a_gate_is_opened_on_what_the_api_server_lists_and_not_on_a_watch() -> None:
+    simulation = running()
+    [pod], [driver] = simulation.pods("driver"), simulation.world.drivers.values()
+    driver.phase = "gated"
+    simulation.feed()
+    labels = {**metadata(pod)["labels"], "sparkpoint.dev/attempt": "0"}
+    about = {**metadata(pod), "name": "visits-e1-a0", "labels": labels}
+    former = simulation.cluster.add({**pod, "metadata": about})
+
+    simulation.run_pass_behind()
+    barred = driver.phase
+    simulation.cluster.erase(PODS, NAMESPACE, metadata(former)["name"])
+    simulation.run_pass_behind()
+
+    assert barred == "gated"
+    assert driver.phase == "running"
+
+
 def test_nothing_begins_while_pods_of_an_earlier_job_of_this_name_live() -> None:
     former = running()
     driver = former.pods("driver")[0]
