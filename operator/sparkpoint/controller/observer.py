@@ -93,6 +93,9 @@ class Observer:
         intent = await self._intents.read(job)
         pods = await self._look_at_pods(job)
         answer = await self._ask_agent(job, pods)
+        if answer is not None and answer.progress.phase == "gated":
+            # Who else may write into its directory is no matter for a watch.
+            pods = await self._list_pods(job)
         lost = await lost_pods(self._cluster, pods, self._clock())
         savepoints = self._savepoints.of(job.key)
         own = _of_this_life(job, savepoints)
@@ -124,13 +127,19 @@ class Observer:
         )
 
     async def _look_at_pods(self, job: Job) -> Sequence[Object]:
-        """The watch is believed where it shows a driver that runs, and nothing is under way."""
+        """The watch is believed where it shows a driver that runs, and nothing is under way.
+
+        At a gate it is not: see `observe`.
+        """
         run = job.record.run
         known = self._pods.of(job.key)
         if run is not None and job.record.operation is None and job.deleting is None:
             driver = _driver(known, job, run)
             if driver is not None and not is_over(driver) and not _is_deleting(driver):
                 return known
+        return await self._list_pods(job)
+
+    async def _list_pods(self, job: Job) -> Sequence[Object]:
         return await self._cluster.list(PODS, job.key.namespace, labels={JOB: job.key.name})
 
     async def _ask_agent(self, job: Job, pods: Sequence[Object]) -> AgentAnswer | None:

@@ -382,7 +382,8 @@ def test_a_gate_is_opened_on_what_the_api_server_lists_and_not_on_a_watch() -> N
     simulation.feed()
     labels = {**metadata(pod)["labels"], "sparkpoint.dev/attempt": "0"}
     about = {**metadata(pod), "name": "visits-e1-a0", "labels": labels}
-    former = simulation.cluster.add({**pod, "metadata": about})
+    status = {**pod["status"], "podIP": "10.0.0.99"}
+    former = simulation.cluster.add({**pod, "metadata": about, "status": status})
 
     simulation.run_pass_behind()
     barred = driver.phase
