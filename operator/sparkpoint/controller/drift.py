@@ -1,7 +1,8 @@
 """Objects beside a running driver that somebody deleted or changed: they are put right.
 
 Looked at now and then, as nothing of theirs is watched: a watch of all ConfigMaps and Secrets costs
-more than what it would tell. The driver's pod itself is the lifecycle's business.
+more than what it would tell. Whoever misses one of them is seen: a pod that mounts it does not
+start, and is a reason to look at once. The driver's pod itself is the lifecycle's business.
 """
 
 import logging
@@ -38,6 +39,8 @@ logger = logging.getLogger(__name__)
 
 _EVERY: Final = timedelta(minutes=10)
 _SOON: Final = timedelta(minutes=1)
+_STARTING: Final = timedelta(seconds=20)
+"""For a pod to start on its node; one that takes longer may lack what it mounts."""
 
 
 class Drift:
@@ -46,11 +49,15 @@ class Drift:
     def __init__(self, cluster: Cluster, *, store: RevisionStore, tokens: Tokens) -> None:
         self._cluster, self._store, self._tokens = cluster, store, tokens
         self._due: dict[str, tuple[int, datetime]] = {}
+        self._held_up: dict[str, frozenset[str]] = {}
+        """Uid of a job -> uids of its pods that did not start when it was looked at last."""
 
     async def repair(self, seen: Observation, spec: JobSpec, record: Record) -> None:
         """Put right what is not as it was made, if it is time to look."""
         run, uid, now = record.run, seen.job.uid, seen.world.now
-        if run is None or record.suspended or record.finished or not self._is_time(uid, run, now):
+        if run is None or record.suspended or record.finished:
+            return
+        if not self._is_time(uid, run, now) and not self._is_held_up(seen, run):
             return
         # What cannot be done now is done soon, and holds nothing else up meanwhile.
         self._due[uid] = (run.attempt, now + _SOON)
@@ -58,6 +65,21 @@ class Drift:
             await _tried(f"{seen.job.key}: revision {name}", self._keep(seen, spec, name))
         await self._look(seen, spec, run)
         self._due[uid] = (run.attempt, now + _EVERY)
+        self._held_up[uid] = _held_up(seen, run)
+
+    async def unblock(self, seen: Observation, spec: JobSpec, record: Record) -> None:
+        """Put right what a pod waits for that does not start; while an operation waits for it."""
+        run = record.run
+        if run is not None and self._is_held_up(seen, run):
+            await self._look(seen, spec, run)
+            self._held_up[seen.job.uid] = _held_up(seen, run)
+
+    def _is_held_up(self, seen: Observation, run: Run) -> bool:
+        """Whether a pod does not start that was no reason to look before.
+
+        Each is one only once: what else it may wait for, such as its image, is not ours.
+        """
+        return not _held_up(seen, run) <= self._held_up.get(seen.job.uid, frozenset())
 
     def _is_time(self, uid: str, run: Run, now: datetime) -> bool:
         """Right after an attempt began, then now and then; of jobs that ran before us, by turns."""
@@ -126,6 +148,26 @@ class Drift:
     def forget(self, uid: str) -> None:
         """The job is gone."""
         self._due.pop(uid, None)
+        self._held_up.pop(uid, None)
+
+
+def _held_up(seen: Observation, run: Run) -> frozenset[str]:
+    """Pods of this attempt that have a node, and have not started there for a while."""
+    old = {
+        pod.uid
+        for pod in seen.world.pods
+        if (pod.epoch, pod.attempt) == (run.epoch, run.attempt)
+        and pod.created is not None
+        and seen.world.now - pod.created > _STARTING
+    }
+    waiting = (metadata(pod)["uid"] for pod in seen.pods if _is_being_prepared(pod))
+    return frozenset(uid for uid in waiting if uid in old)
+
+
+def _is_being_prepared(pod: Object) -> bool:
+    """Whether it is its node that has to do something, and not the scheduler."""
+    placed = (pod.get("spec") or {}).get("nodeName") is not None
+    return placed and (pod.get("status") or {}).get("phase") == "Pending"
 
 
 async def _tried(what: str, repair: Coroutine[Any, Any, None]) -> None:

@@ -62,6 +62,8 @@ def _watch_pods(registry: kopf.OperatorRegistry, operator: Operator) -> None:
         key = job_of(body)
         if key is not None:
             _learn(operator.pod_cache, key, event, slim(body))
+            if event["type"] == "DELETED":
+                operator.last_words.hear(key, slim(body))
             operator.job_wakeups.notify(key)
             savepoint = label(body, SAVEPOINT)
             if savepoint:

@@ -10,6 +10,7 @@ from sparkpoint.controller.cluster import PODS, Cluster, Object, metadata, owner
 from sparkpoint.controller.intents import Intent, Intents
 from sparkpoint.controller.jobs import Job
 from sparkpoint.controller.keys import ATTEMPT, EPOCH, JOB, ROLE, SAVEPOINT
+from sparkpoint.controller.lastwords import LastWords
 from sparkpoint.controller.nodes import lost_pods
 from sparkpoint.controller.objects import AGENT_PORT
 from sparkpoint.controller.obstacles import Obstacle, refused_driver
@@ -77,12 +78,13 @@ class Observer:
         tokens: Tokens,
         dial: Dial,
         pods: ObjectCache,
+        last_words: LastWords,
         savepoints: ObjectCache,
         clock: Callable[[], datetime],
     ) -> None:
         self._cluster, self._intents, self._revisions = cluster, intents, revisions
         self._tokens, self._dial, self._clock = tokens, dial, clock
-        self._pods, self._savepoints = pods, savepoints
+        self._pods, self._savepoints, self._last_words = pods, savepoints, last_words
 
     async def observe(
         self, job: Job, obstacle: Obstacle | None = None, refusal: Refusal | None = None
@@ -91,11 +93,15 @@ class Observer:
         intent = await self._intents.read(job)
         pods = await self._look_at_pods(job)
         answer = await self._ask_agent(job, pods)
+        if answer is not None and answer.progress.phase == "gated":
+            # Who else may write into its directory is no matter for a watch.
+            pods = await self._list_pods(job)
         lost = await lost_pods(self._cluster, pods, self._clock())
         savepoints = self._savepoints.of(job.key)
         own = _of_this_life(job, savepoints)
         wish = intent.wish or _nothing(job)
-        seen, run = _pod_facts(job, pods, lost), job.record.run
+        gone = _gone_driver(job, pods, self._last_words.of(job.uid))
+        seen, run = _pod_facts(job, (*pods, *gone), lost), job.record.run
         workers = _worker_facts(job, pods, lost)
         world = World(
             job=job.key.name,
@@ -121,13 +127,19 @@ class Observer:
         )
 
     async def _look_at_pods(self, job: Job) -> Sequence[Object]:
-        """The watch is believed where it shows a driver that runs, and nothing is under way."""
+        """The watch is believed where it shows a driver that runs, and nothing is under way.
+
+        At a gate it is not: see `observe`.
+        """
         run = job.record.run
         known = self._pods.of(job.key)
         if run is not None and job.record.operation is None and job.deleting is None:
             driver = _driver(known, job, run)
             if driver is not None and not is_over(driver) and not _is_deleting(driver):
                 return known
+        return await self._list_pods(job)
+
+    async def _list_pods(self, job: Job) -> Sequence[Object]:
         return await self._cluster.list(PODS, job.key.namespace, labels={JOB: job.key.name})
 
     async def _ask_agent(self, job: Job, pods: Sequence[Object]) -> AgentAnswer | None:
@@ -167,6 +179,15 @@ def _driver(pods: Sequence[Object], job: Job, run: Run) -> Object | None:
         if found == wanted and owner_uid(pod) == job.uid:
             return pod
     return None
+
+
+def _gone_driver(job: Job, pods: Sequence[Object], kept: Sequence[Object]) -> tuple[Object, ...]:
+    """The driver of the run that is written down, if it has ended and its pod is gone since."""
+    run = job.record.run
+    if run is None or _driver(pods, job, run) is not None:
+        return ()
+    found = _driver(kept, job, run)
+    return (found,) if found is not None else ()
 
 
 def _is_deleting(pod: Object) -> bool:

@@ -19,6 +19,7 @@ from sparkpoint.controller.retention import Verdict, judge
 from sparkpoint.controller.savepointfacts import of_job, status_of
 from sparkpoint.controller.savepointuses import SavepointUses, mentions, names_of
 from sparkpoint.controller.schedules import newest_due, periodic_savepoint, periodic_times
+from sparkpoint.lifecycle.phases import Phase
 from sparkpoint.lifecycle.record import Record
 
 __all__ = ["Upkeep"]
@@ -42,8 +43,11 @@ class Upkeep:
     async def run(self, seen: Observation, record: Record) -> float | None:
         """Do what is due; the seconds until something is due again."""
         spec = seen.intent.spec
-        busy = record.operation is not None or seen.job.deleting is not None
-        if spec is None or busy or record.run is None:
+        if spec is None or seen.job.deleting is not None or record.run is None:
+            return None
+        if record.operation is not None:
+            if record.operation.phase in (Phase.LAUNCH, Phase.OBSERVE):
+                await self._drift.unblock(seen, spec, record)
             return None
         # First what has its time: whatever is refused below is tried again at the next pass.
         due = await self._schedule(seen, spec, record)

@@ -14,6 +14,7 @@ from sparkpoint.controller.executor import Executor
 from sparkpoint.controller.garbage import Garbage
 from sparkpoint.controller.intents import Intents
 from sparkpoint.controller.keys import Key
+from sparkpoint.controller.lastwords import LastWords
 from sparkpoint.controller.metrics import Metrics
 from sparkpoint.controller.observer import Observer
 from sparkpoint.controller.operationsavepoints import OperationSavepoints
@@ -39,6 +40,7 @@ class Operator:
     job_cache: ObjectCache
     pod_cache: ObjectCache
     savepoint_cache: ObjectCache
+    last_words: LastWords
     job_wakeups: Wakeups[Key]
     savepoint_wakeups: Wakeups[Key]
     metrics: Metrics
@@ -64,6 +66,7 @@ def put_together(
     """An operator; `concurrency` is how many passes may run at once, `may_act` whether any may."""
     metrics, gate = metrics or Metrics(), asyncio.Semaphore(concurrency)
     job_cache, pod_cache, savepoint_cache = ObjectCache(), ObjectCache(), ObjectCache()
+    last_words = LastWords(job_cache)
     store, tokens = RevisionStore(cluster), Tokens(cluster, make_token)
     events = Events(cluster)
     intents = Intents(cluster, store, clock=clock)
@@ -82,6 +85,7 @@ def put_together(
         tokens=tokens,
         dial=dial,
         pods=pod_cache,
+        last_words=last_words,
         savepoints=savepoint_cache,
         clock=clock,
     )
@@ -97,7 +101,13 @@ def put_together(
         upkeep=upkeep,
         metrics=metrics,
         jobs=job_cache,
-        memories=(store.forget, tokens.forget, intents.forget, upkeep.forget),
+        memories=(
+            store.forget,
+            tokens.forget,
+            intents.forget,
+            upkeep.forget,
+            last_words.forget,
+        ),
         clock=clock,
     )
     savepoint_reconciler = SavepointReconciler(
@@ -123,6 +133,7 @@ def put_together(
         job_cache=job_cache,
         pod_cache=pod_cache,
         savepoint_cache=savepoint_cache,
+        last_words=last_words,
         job_wakeups=Wakeups(),
         savepoint_wakeups=Wakeups(),
         metrics=metrics,

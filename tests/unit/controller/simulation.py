@@ -90,13 +90,21 @@ class World:
     def _end(self, pod: Object) -> None:
         """A pod that is being deleted goes; executors go with their driver."""
         uid = metadata(pod)["uid"]
-        if metadata(pod).get("deletionTimestamp"):
-            self._keep_batches(pod)
+        if metadata(pod).get("deletionTimestamp") and uid in self.drivers and not is_over(pod):
+            # Its end is told before its object goes.
+            self.end_driver(pod)
+        elif metadata(pod).get("deletionTimestamp"):
             self.drivers.pop(uid, None)
             self.cluster.erase(PODS, NAMESPACE, metadata(pod)["name"])
         for other in self.cluster.all(PODS, NAMESPACE):
             if owner_uid(other) == uid:
                 self.cluster.erase(PODS, NAMESPACE, metadata(other)["name"])
+
+    def end_driver(self, pod: Object) -> None:
+        """Its process ends, without a word of its own."""
+        self._keep_batches(pod)
+        self.drivers.pop(metadata(pod)["uid"], None)
+        self._terminate(pod, 143, "")
 
     def _keep_batches(self, pod: Object) -> None:
         driver = self.drivers.get(metadata(pod)["uid"])
@@ -241,6 +249,10 @@ class Simulation:
     def run_pass(self) -> Requeue:
         """One pass; an operator that dies in it is followed by another."""
         self.feed()
+        return self.run_pass_behind()
+
+    def run_pass_behind(self) -> Requeue:
+        """The same, with watches that have shown nothing new."""
         self.requeue = self._survive(lambda: self.operator.jobs.run_once(KEY))
         return self.requeue
 

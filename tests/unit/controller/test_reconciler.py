@@ -375,6 +375,25 @@ def test_a_quota_that_is_used_up_is_told_and_waited_for() -> None:
     assert (simulation.status["epoch"], simulation.status["attempt"]) == (1, 1)
 
 
+def test_a_gate_is_opened_on_what_the_api_server_lists_and_not_on_a_watch() -> None:
+    simulation = running()
+    [pod], [driver] = simulation.pods("driver"), simulation.world.drivers.values()
+    driver.phase = "gated"
+    simulation.feed()
+    labels = {**metadata(pod)["labels"], "sparkpoint.dev/attempt": "0"}
+    about = {**metadata(pod), "name": "visits-e1-a0", "labels": labels}
+    status = {**pod["status"], "podIP": "10.0.0.99"}
+    former = simulation.cluster.add({**pod, "metadata": about, "status": status})
+
+    simulation.run_pass_behind()
+    phases: list[str] = [driver.phase]
+    simulation.cluster.erase(PODS, NAMESPACE, metadata(former)["name"])
+    simulation.run_pass_behind()
+    phases.append(driver.phase)
+
+    assert phases == ["gated", "running"]
+
+
 def test_nothing_begins_while_pods_of_an_earlier_job_of_this_name_live() -> None:
     former = running()
     driver = former.pods("driver")[0]

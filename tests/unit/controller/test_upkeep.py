@@ -12,6 +12,7 @@ from sparkpoint.controller.cluster import (
     BUDGETS,
     CONFIG_MAPS,
     JOBS,
+    PODS,
     REVISIONS,
     SAVEPOINTS,
     SECRETS,
@@ -380,6 +381,66 @@ def test_what_somebody_deletes_beside_a_driver_is_made_again(kind: Kind, name: s
     assert [after.get(part) for part in content] == [before.get(part) for part in content]
     assert (simulation.status["epoch"], simulation.status["attempt"]) == (1, 1)
     assert simulation.is_running()
+
+
+def add_pending(simulation: Simulation, number: int, *, node: str | None = "one") -> None:
+    """An executor that replaces one which died, and does not start."""
+    [driver] = simulation.pods("driver")
+    simulation.world.add_executor(driver, number)
+    hold_up(simulation, f"{metadata(driver)['name']}-exec-{number}", node=node)
+
+
+def hold_up(simulation: Simulation, name: str, *, node: str | None) -> None:
+    """A pod does not start."""
+
+    def change(body: Object) -> None:
+        body["spec"] |= {"nodeName": node} if node is not None else {}
+        body["status"] = {"phase": "Pending"}
+
+    simulation.cluster.edit(PODS, NAMESPACE, name, change)
+
+
+def test_what_keeps_an_executor_from_starting_is_made_again_at_once() -> None:
+    simulation = running()
+    simulation.cluster.erase(CONFIG_MAPS, NAMESPACE, "visits-e1-a1")
+
+    add_pending(simulation, 3)
+    pass_time(simulation, timedelta(seconds=10))
+    patient = simulation.cluster.find(CONFIG_MAPS, NAMESPACE, "visits-e1-a1")
+    pass_time(simulation, timedelta(seconds=30))
+
+    assert patient is None
+    assert simulation.cluster.find(CONFIG_MAPS, NAMESPACE, "visits-e1-a1") is not None
+
+
+def test_a_driver_that_does_not_start_is_given_what_somebody_deleted() -> None:
+    simulation = Simulation()
+    simulation.run_pass()
+    simulation.run_pass()
+    [driver] = simulation.pods("driver")
+    simulation.world.unschedulable = True
+    hold_up(simulation, metadata(driver)["name"], node="one")
+    simulation.cluster.erase(CONFIG_MAPS, NAMESPACE, "visits-e1-a1")
+
+    pass_time(simulation, timedelta(seconds=30))
+
+    assert simulation.cluster.find(CONFIG_MAPS, NAMESPACE, "visits-e1-a1") is not None
+
+
+@pytest.mark.parametrize(("node", "looks"), [("one", 2), (None, 0)])
+def test_each_pod_that_does_not_start_is_a_reason_to_look_once(
+    node: str | None, looks: int
+) -> None:
+    simulation = running()
+    look, calls = ("get", "ConfigMap", "visits-e1-a1"), simulation.cluster.calls
+    simulation.settle(lambda: look in calls, passes=1000, longest=60)
+    calls.clear()
+
+    for number in (3, 4):
+        add_pending(simulation, number, node=node)
+        pass_time(simulation, timedelta(minutes=2))
+
+    assert calls.count(look) == looks
 
 
 @pytest.mark.parametrize("restarted", [False, True])
