@@ -254,12 +254,11 @@ def _running(world: World, agent: AgentFact, around: Circumstances) -> Condition
         return _false(Aspect.READY, Reason.QUERY_ENDED, words)
     if not agent.queries:
         return _false(Aspect.READY, Reason.STARTING, "The script has not started a query yet.")
+    begun = _begun(world)
     late = [
         query.name
         for query in agent.queries
-        if query.busy
-        and query.last_commit is not None
-        and world.now - query.last_commit > around.stalled_after
+        if query.busy and world.now - (query.last_commit or begun) > around.stalled_after
     ]
     if late:
         words = (
@@ -267,7 +266,19 @@ def _running(world: World, agent: AgentFact, around: Circumstances) -> Condition
             f"{', '.join(late)}. Look at the running batch in Spark's UI, and at the executors."
         )
         return _false(Aspect.READY, Reason.NO_COMMITS, words)
+    first = [query.name for query in agent.queries if query.busy and query.last_commit is None]
+    if first:
+        words = f"At work on the first batch since the driver started: {', '.join(first)}."
+        return _false(Aspect.READY, Reason.STARTING, words)
     return _true(Aspect.READY, Reason.COMMITTING, "All queries run.")
+
+
+def _begun(world: World) -> datetime:
+    """Since when the queries run, as far as it is written down; never before they did."""
+    record = world.record
+    if record.operation is not None and record.operation.phase is Phase.OBSERVE:
+        return record.operation.phase_started
+    return record.healthy_since or world.now
 
 
 def _progressing(world: World) -> Condition:

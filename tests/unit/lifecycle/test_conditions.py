@@ -17,7 +17,7 @@ from sparkpoint.lifecycle.conditions import (
     job_word,
     since_when,
 )
-from sparkpoint.lifecycle.phases import PLANS, Kind
+from sparkpoint.lifecycle.phases import PLANS, Kind, Phase
 from sparkpoint.lifecycle.record import (
     Begin,
     Held,
@@ -182,6 +182,34 @@ def test_a_query_that_works_without_committing_stands_still() -> None:
 
     assert condition.reason is Reason.NO_COMMITS
     assert "visits" in condition.message
+
+
+@pytest.mark.parametrize(
+    ("minutes", "reason"), [(1, Reason.STARTING), (9, Reason.STARTING), (11, Reason.NO_COMMITS)]
+)
+def test_a_query_that_works_is_not_ready_before_its_first_commit(
+    minutes: int, reason: Reason
+) -> None:
+    busy = replace(QUERY, batch=None, last_commit=None)
+    since = NOW - timedelta(minutes=minutes)
+    observed = replace(operation(Kind.START), phase=Phase.OBSERVE, phase_started=since)
+    agent = replace(AGENT, queries=(QUERY, busy))
+
+    afterwards = replace(recorded(healthy_since=since), agent=agent)
+    meanwhile = replace(recorded(operation=observed), agent=agent)
+
+    for world in (afterwards, meanwhile):
+        condition = seen(Aspect.READY, world)
+        assert (condition.status, condition.reason) == (Status.FALSE, reason)
+
+
+def test_a_query_that_never_had_anything_to_do_is_ready() -> None:
+    idle = replace(QUERY, busy=False, batch=None, last_commit=None)
+    world = replace(
+        recorded(healthy_since=NOW - timedelta(days=2)), agent=replace(AGENT, queries=(idle,))
+    )
+
+    assert seen(Aspect.READY, world).status is Status.TRUE
 
 
 def test_a_query_that_has_nothing_to_do_need_not_commit() -> None:

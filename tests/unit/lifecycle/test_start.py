@@ -146,3 +146,31 @@ def test_failures_are_forgotten_after_a_time_of_health() -> None:
     decision = decide(world(record, pods=(driver(run),), agent=running(run), now=NOW))
 
     assert decision.record.failures == 0
+
+
+def test_a_start_that_commits_nothing_has_not_succeeded_and_runs_on() -> None:
+    run, began = empty(A), ago(minutes=11)
+    record = during(Kind.START, Phase.OBSERVE, run, target=run, stable=None, phase_started=began)
+
+    decision = decide(world(record, pods=(driver(run),), agent=running(run, batch=None, busy=True)))
+
+    assert decision.record.last is not None
+    assert decision.record.last.result is Result.FAILED
+    assert "not committed" in decision.record.last.message
+    assert (decision.record.run, decision.record.healthy_since) == (run, began)
+    assert decision.actions == ()
+    assert decision.record.operation is None
+
+
+def test_a_start_without_input_succeeds() -> None:
+    run = empty(A)
+    record = during(
+        Kind.START, Phase.OBSERVE, run, target=run, stable=None, phase_started=ago(seconds=30)
+    )
+
+    decision = decide(
+        world(record, pods=(driver(run),), agent=running(run, batch=None, busy=False))
+    )
+
+    assert decision.record.last is not None
+    assert decision.record.last.result is Result.SUCCEEDED

@@ -120,15 +120,15 @@ def _is_ready(body: Object) -> bool:
 
 
 def _not_up(body: Object) -> Verdict:
-    """What the newest spec led to has failed, and nothing runs: the operator may try again, but
-    whoever asked for it is told."""
+    """What the newest spec led to has failed, and nothing is processed: the operator may try again,
+    but whoever asked for it is told."""
     last = status_of(body).get("lastOperation") or {}
     newest = last.get("targetGeneration") == metadata(body).get("generation")
     if last.get("result") != "Failed" or not newest or _is_ready(body):
         return _WAIT
     return Verdict(
         State.FAILED,
-        f"{last.get('kind', 'The operation')} has failed, and the job does not run. "
+        f"{last.get('kind', 'The operation')} has failed, and the job is not ready. "
         f"{last.get('message', '')}".strip(),
     )
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from sparkpoint.lifecycle.actions import OpenGate
+from sparkpoint.lifecycle.phases import Kind
 from sparkpoint.lifecycle.record import Record, Result, Run, Stable
 from sparkpoint.lifecycle.step import SOON, Step, finish, wait
 from sparkpoint.lifecycle.steps.failing import failed, on_trial
@@ -11,6 +12,9 @@ from sparkpoint.lifecycle.steps.gate import barred
 from sparkpoint.lifecycle.world import AgentFact, PodFact, QueryFact, World
 
 __all__ = ["observe"]
+
+_NEW = (Kind.START, Kind.UPGRADE, Kind.RESTORE)
+"""What has to prove itself; anything else runs again what has done so."""
 
 _IDLE = timedelta(seconds=20)
 """Queries that have nothing to read cannot commit: running this long is all they can show."""
@@ -136,4 +140,13 @@ def _unproven(world: World, message: str) -> Step:
         return wait(world, wake=SOON, message=message)
     if on_trial(world):
         return failed(world, f"Not proven within {allowed.total_seconds():.0f} s: {message}")
-    return finish(world, Result.SUCCEEDED, f"It runs, but has not committed yet. {message}")
+    return _given_time(world, message)
+
+
+def _given_time(world: World, message: str) -> Step:
+    """It runs on, and there is nothing to go back to: what is new has not succeeded for that."""
+    operation = world.operation
+    result = Result.FAILED if operation.kind in _NEW else Result.SUCCEEDED
+    record = replace(world.record, healthy_since=operation.phase_started)
+    message = f"It runs, but has not committed yet. {message}"
+    return finish(replace(world, record=record), result, message)

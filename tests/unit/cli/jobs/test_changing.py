@@ -81,7 +81,7 @@ def test_resume_of_a_job_whose_driver_does_not_come_up_ends_with_6(shop: ApiServ
     outcome = run("job", "resume", "visits", "--timeout", "20s")
 
     assert outcome.code == 6
-    assert "Resume has failed, and the job does not run. No such image." in outcome.err
+    assert "Resume has failed, and the job is not ready. No such image." in outcome.err
 
 
 def test_resume_without_waiting_says_where_to_look(shop: ApiServer) -> None:
