@@ -209,7 +209,7 @@ class Rollback(Record):
     to: RollbackTarget | None = None
     """Savepoint: the state before the upgrade; input since then is processed again by the old code.
     Latest: the newest commit, if the old code can read it. By default Savepoint if one was taken.
-    """
+    Sinks that cannot be rewound, such as Delta and Iceberg tables, make it Latest."""
 
 
 class Upgrade(Record):

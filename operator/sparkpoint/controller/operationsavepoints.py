@@ -22,7 +22,7 @@ from sparkpoint.controller.savepointobjects import (
 )
 from sparkpoint.controller.wishes import restore_key
 from sparkpoint.controller.workerfacts import worker_answer
-from sparkpoint.lifecycle.record import Operation, Record
+from sparkpoint.lifecycle.record import Operation, Record, Run
 from sparkpoint.runtime.model import SavepointSummary
 from sparkpoint.worker.model import Details
 
@@ -80,7 +80,7 @@ class OperationSavepoints:
             return captured_status(
                 former, name=name, batches=batches, repository=repository, now=now
             )
-        run = seen.job.record.run
+        run = _captured_run(seen.job.record)
         return completed_status(
             former,
             summary,
@@ -134,9 +134,15 @@ def _captured_now(before: Operation | None, after: Record) -> str | None:
     return ended.savepoint if ended is not None and ended.id == before.id else None
 
 
+def _captured_run(record: Record) -> Run | None:
+    """Whose directory the operation that is under way captures."""
+    former = record.operation.former if record.operation is not None else None
+    return former or record.run
+
+
 def _batches(seen: Observation, after: Record) -> Mapping[str, int]:
     """Where the driver stood, as its last word or what was kept of its agent's says."""
-    run = seen.job.record.run
+    run = _captured_run(seen.job.record)
     driver = seen.world.driver(run) if run is not None else None
     if driver is not None and driver.exit is not None:
         return driver.exit.batches

@@ -196,6 +196,7 @@ def _exit(pod: Object) -> DriverExit:
         operation=told.operation,
         savepoint=told.savepoint,
         batches={name: q.batch for name, q in told.queries.items() if q.batch is not None},
+        cause=told.error.type if told.error is not None else "",
     )
 
 

@@ -10,7 +10,7 @@ from enum import Enum
 
 from sparkpoint.lifecycle.changes import change, is_of_wish
 from sparkpoint.lifecycle.phases import MEANINGS, Kind, Phase
-from sparkpoint.lifecycle.record import Held, Record
+from sparkpoint.lifecycle.record import Held, Record, Result
 from sparkpoint.lifecycle.steps.stop import stranded
 from sparkpoint.lifecycle.waiting import missed
 from sparkpoint.lifecycle.world import AgentFact, World
@@ -115,6 +115,7 @@ class Reason(Enum):
     NOT_ADOPTED = "NotAdopted"
     NODE_LOST = "NodeLost"
     SAVEPOINT_NOT_FOUND = "SavepointNotFound"
+    NOT_ROLLED_BACK = "NotRolledBack"
 
     PROVEN = "Proven"
     NOT_TRIED = "NotTried"
@@ -329,6 +330,9 @@ def _degraded(world: World, around: Circumstances) -> Condition:
     record, held = world.record, _held(world)
     if around.obstacle:
         return _true(Aspect.DEGRADED, Reason.OBJECT_REFUSED, around.obstacle)
+    stuck = _not_rolled_back(record, held)
+    if stuck:
+        return _true(Aspect.DEGRADED, Reason.NOT_ROLLED_BACK, stuck)
     if held is not None:
         reason = _HELD.get(held.reason, Reason.NOT_PREPARED)
         return _true(Aspect.DEGRADED, reason, f"{held.message} {_REMEDIES[reason]}".strip())
@@ -347,6 +351,26 @@ def _degraded(world: World, around: Circumstances) -> Condition:
         words = f"The driver failed {record.failures} times in a row. {cause}".strip()
         return _true(Aspect.DEGRADED, Reason.DRIVER_FAILING, words)
     return _false(Aspect.DEGRADED, Reason.AS_EXPECTED, "Nothing needs a person.")
+
+
+def _not_rolled_back(record: Record, held: Held | None) -> str:
+    """Why nothing runs although the stable revision should, and what a person can do."""
+    run, last = record.run, record.last
+    if held is None or held.reason != Reason.ROLLED_BACK.value or last is None or run is None:
+        return ""
+    if last.kind not in (Kind.ROLLBACK, Kind.RECOVER) or last.result is not Result.FAILED:
+        return ""
+    remedy = (
+        "If it cannot read the state, set spec.restoreFrom to an earlier savepoint."
+        if run.opened
+        else f"If sinks do not fit savepoint {run.source.savepoint}, bring them to where it stands "
+        "and set spec.restoreFrom to it, with sink: Fork for tables that remember the batches of "
+        "a query, else Resume."
+    )
+    return (
+        f"{held.message} The last stable revision does not run either, and is tried again: "
+        f"{last.message} {remedy}"
+    )
 
 
 def _not_adopted(record: Record) -> str:

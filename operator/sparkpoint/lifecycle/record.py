@@ -94,6 +94,12 @@ class Run:
     left: str | None = None
     """Captured of the run before one that begins empty: if the user thinks better of it before the
     gate is opened, nothing is lost."""
+    before: str | None = None
+    """Where sinks stand until the gate is opened, if that is another savepoint than the run begins
+    from: what the run before it was captured as."""
+    given_up: "Run | None" = None
+    """What was rolled back for this run: if sinks cannot be rewound, its last commit is the only
+    way back."""
 
     @property
     def folder(self) -> str:
@@ -102,7 +108,7 @@ class Run:
 
     def let_in(self) -> "Run":
         """With its gate open: from here on it is what the job's state is."""
-        return replace(self, opened=True, left=None)
+        return replace(self, opened=True, left=None, before=None, given_up=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +127,8 @@ class Operation:
     """The run it ends with; None if it ends with none."""
     savepoint: str | None = None
     """Name under which the state is captured once the job stands; None: it need not be."""
+    former: Run | None = None
+    """Whose directory is captured, if it is not that of the run which is written down."""
     captured: bool = False
     """The savepoint is in the repository."""
     fenced: bool = False
@@ -254,7 +262,8 @@ class Record:
     def references(self) -> frozenset[str]:
         """Savepoints that must not be deleted."""
         names: set[str | None] = set()
-        for run in self._runs():
+        given_up = [run.given_up for run in self._runs() if run.given_up is not None]
+        for run in self._runs() + given_up:
             names |= {run.origin.savepoint, run.source.savepoint, run.left}
         if self.operation is not None:
             names.add(self.operation.savepoint)

@@ -65,9 +65,16 @@ def next_savepoint(world: World, kind: Kind) -> str:
 
 
 def begin(
-    world: World, kind: Kind, *, target: Run | None, savepoint: str | None = None, message: str
+    world: World,
+    kind: Kind,
+    *,
+    target: Run | None,
+    savepoint: str | None = None,
+    former: Run | None = None,
+    message: str,
 ) -> Step:
-    """Write down a new operation; `savepoint`: what it captures, if it does."""
+    """Write down a new operation; `savepoint`: what it captures, if it does, and `former` of what,
+    if not of the run."""
     sequence = world.record.sequence + 1
     operation = Operation(
         id=operation_id(kind, sequence),
@@ -78,6 +85,7 @@ def begin(
         phase_started=world.now,
         target=target,
         savepoint=savepoint,
+        former=former,
         stopped=last_commit(world),
         restore=world.wish.restore_key if kind in _RESTORES else None,
         adopt=world.wish.adopt if kind is Kind.START else None,

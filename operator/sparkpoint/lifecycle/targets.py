@@ -8,7 +8,15 @@ from sparkpoint.lifecycle.phases import Kind
 from sparkpoint.lifecycle.record import Begin, Origin, Record, Revision, Run
 from sparkpoint.lifecycle.world import World
 
-__all__ = ["captures", "continued", "is_outdated", "target", "way_back"]
+__all__ = [
+    "captures",
+    "continued",
+    "goes_on",
+    "is_outdated",
+    "other_way_back",
+    "target",
+    "way_back",
+]
 
 
 def captures(world: World, kind: Kind) -> bool:
@@ -89,9 +97,36 @@ def way_back(record: Record, run: Run, captured: str | None) -> Run:
     elif not run.opened and run.source.savepoint == stable.savepoint:
         # Nothing was written since: the sinks stand where they stood.
         origin = run.source
+    elif not run.opened and run.before == stable.savepoint:
+        origin = Origin(begin=Begin.SAVEPOINT, savepoint=stable.savepoint)
     else:
         origin = Origin(begin=Begin.SAVEPOINT, savepoint=stable.savepoint, sink="Rewind")
-    return _next(record, run, stable.revision, origin)
+    back = _next(record, run, stable.revision, origin)
+    return replace(back, given_up=_given_up(record, run)) if origin.sink == "Rewind" else back
+
+
+def _given_up(record: Record, run: Run) -> Run | None:
+    """What holds the newest commit, if that can be gone on from."""
+    if not run.opened and run.given_up is not None:
+        return run.given_up
+    return replace(run, given_up=None) if goes_on(record, run) else None
+
+
+def goes_on(record: Record, run: Run) -> bool:
+    """Whether the newest commit goes on from the stable revision's state: what was restored or
+    begun empty without proving itself is given up with the revision."""
+    stable = record.stable
+    if stable is None or record.restored != stable.restored:
+        return False
+    return stable.savepoint is None or run.source.begin is not Begin.EMPTY
+
+
+def other_way_back(record: Record, run: Run, captured: str) -> Run:
+    """The stable revision at the newest commit, once it is known that sinks cannot be rewound."""
+    if record.stable is None:
+        raise ValueError("there is nothing to roll back to")
+    origin = Origin(begin=Begin.SAVEPOINT, savepoint=captured)
+    return _next(record, run, record.stable.revision, origin)
 
 
 def _first(world: World, captured: str | None) -> Run:

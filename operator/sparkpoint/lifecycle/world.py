@@ -138,6 +138,13 @@ class DriverExit:
     savepoint: str | None = None
     """Captured by the stop before it ended."""
     batches: Mapping[str, int] = field(default_factory=dict)
+    cause: str = ""
+    """Name of the error that it ended with, if the runtime knows it."""
+
+    @property
+    def sinks_refuse(self) -> bool:
+        """Its savepoint does not fit the sinks, and trying again is of no use."""
+        return self.reason == "Refused" and self.cause in ("SinkConflict", "CannotRewind")
 
     @property
     def finished(self) -> bool:

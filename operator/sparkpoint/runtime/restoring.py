@@ -144,8 +144,8 @@ def _known_sinks(manifest: Manifest, endpoint_url: str | None, mode: Mode) -> di
 
 
 _WAYS_OUT = (
-    "Restore it with the sink policy Resume if the sink stands where the savepoint does or does "
-    "not remember batches, or with Fork to go on as another query."
+    "Restore it with `sink: Resume` if the sink stands where the savepoint does or does not "
+    "remember batches, or with `sink: Fork` to go on as another query, which writes elsewhere."
 )
 
 

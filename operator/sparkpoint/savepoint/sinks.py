@@ -65,7 +65,9 @@ def _check_kind(query: QueryInfo, mode: Mode) -> None:
         raise SinkConflictError(
             f"The sink of query {query.prefix or query.id} is a {query.sink.kind} table, which "
             f"skips batches it has seen: its output after batch {query.batch} would be lost. "
-            "Roll the table back and say --sink-policy ignore, or restore with --mode fork."
+            "Roll the table back and restore with --mode fork (in a job: restoreFrom with "
+            "sink: Fork), so that it meets a query which it does not know; or, if it has "
+            "forgotten these batches, say --sink-policy ignore (in a job: sink: Resume)."
         )
 
 
@@ -83,7 +85,8 @@ def _plan(query: QueryInfo, store: Store, *, mode: Mode, policy: SinkPolicy) -> 
         raise SinkConflictError(
             f"{store.uri} has output up to batch {log.latest}, the savepoint ends at batch "
             f"{query.batch}: Spark would skip the batches between, and lose their state too. Say "
-            "--sink-policy truncate to forget that output, or restore to another sink."
+            "--sink-policy truncate (in a job: restoreFrom with sink: Rewind) to forget that "
+            "output, or restore to another sink."
         )
     # Hadoop keeps a hidden checksum beside each entry on a local disk. Left behind, it makes Spark
     # refuse to write the entry again: "Multiple streaming queries are concurrently using".
@@ -98,8 +101,8 @@ def _check_not_behind(query: QueryInfo, store: Store, log: SinkLog, *, allowed: 
         raise SinkConflictError(
             f"{store.uri} has output up to batch {last} only, and the savepoint goes on after "
             f"batch {query.batch}: the output between was cut off, and would be missing for good. "
-            "Choose a savepoint of that batch or earlier, restore to another sink, or say "
-            "--sink-policy ignore."
+            "Choose a savepoint of that batch or earlier, restore to another sink (in a job: "
+            "restoreFrom with sink: Fork), or say --sink-policy ignore."
         )
 
 

@@ -68,6 +68,21 @@ def test_a_driver_that_was_stopped_tells_its_operation_and_savepoint() -> None:
     assert fact.exit.batches == {"q": 7}
 
 
+def test_a_driver_whose_sinks_refuse_its_savepoint_says_so() -> None:
+    def refused(kind: str) -> bool:
+        error = {"type": kind, "message": "no"}
+        fact = pod_fact(pod(**ended(83, termination(reason="Refused", error=error), "Error")))
+        assert fact is not None
+        assert fact.exit is not None
+        return fact.exit.sinks_refuse
+
+    assert [refused(kind) for kind in ("SinkConflict", "CannotRewind", "Unavailable")] == [
+        True,
+        True,
+        False,
+    ]
+
+
 def test_an_exception_is_part_of_the_message() -> None:
     error = {"type": "ValueError", "message": "no such column", "remedy": "Name it."}
     message = termination(reason="ScriptFailed", message="The script failed.", error=error)

@@ -58,6 +58,8 @@ class Cluster:
         self.repository_broken = False
         self.workers_fail = False
         self.input = True
+        self.rewinds = True
+        """Sinks can go back; those that skip what they have seen cannot."""
         self.output = 0
         """Batches that sinks hold, without what pods on lost nodes wrote."""
         self.removed = False
@@ -164,7 +166,9 @@ class Cluster:
             self._work(worker)
             self._end(worker)
 
-    def end(self, pod: Pod, reason: str, *, code: int = 1, clean: bool = False) -> None:
+    def end(
+        self, pod: Pod, reason: str, *, code: int = 1, clean: bool = False, cause: str = ""
+    ) -> None:
         """The process ends."""
         stop = pod.stop
         done = stop is not None and stop.state == "Done"
@@ -175,6 +179,7 @@ class Cluster:
             operation=stop.operation if stop is not None and done else None,
             savepoint=stop.savepoint if stop is not None and done else None,
             batches=self._batches(pod.run.epoch) if pod.commits else {},
+            cause=cause,
         )
         pod.stage = Stage.ENDED
 
@@ -260,6 +265,9 @@ class Cluster:
     def _starting(self, pod: Pod) -> None:
         directory = self.directories.setdefault(pod.run.epoch, Directory())
         origin = pod.run.origin
+        if origin.sink == "Rewind" and not (self.rewinds or directory.begun):
+            self.end(pod, "Refused", code=83, cause="SinkConflict")
+            return
         if origin.begin is Begin.SAVEPOINT:
             self._materialize(directory, origin.savepoint)
         refused = (pod.expect == "empty" and directory.begun) or (

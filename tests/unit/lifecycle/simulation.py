@@ -304,7 +304,16 @@ class Simulation:
         if self._is_refused():
             # It goes on as it was, whatever that was.
             return self.record.operation is None or self.record.failures > 3
+        if self._is_stranded():
+            return self.record.failures > 3
         return self._runs_well() or self._has_ended() or self._can_do_no_better()
+
+    def _is_stranded(self) -> bool:
+        """Sinks cannot be rewound, and what was given up does not go on from the stable state."""
+        run = self.record.run
+        if run is None or run.opened or self.cluster.rewinds:
+            return False
+        return run.origin.sink == "Rewind" and run.given_up is None
 
     def _cannot_begin(self) -> bool:
         """Nothing was started, and with this wish nothing can be."""
@@ -357,6 +366,9 @@ class Simulation:
     def _is_bad_wish(self) -> bool:
         if self.behaviours[self.wish.revision.code] not in (Behaviour.GOOD, Behaviour.ENDS):
             return True
+        restore = self.wish.restore
+        if restore is not None and restore.sink == "Rewind" and not self.cluster.rewinds:
+            return True
         # Code of its own kind may have written what the wish wants to go to.
         return Behaviour.INCOMPATIBLE in self.cluster.committers
 
@@ -368,6 +380,8 @@ class Simulation:
         """Nothing more is done to a job that is as it should be."""
         ends = self.behaviours[self.wish.revision.code] is Behaviour.ENDS
         if self.released or ends or self._is_refused() or self._cannot_begin():
+            return
+        if self._is_stranded():
             return
         if self._is_bad_wish():
             self._check_undisturbed()

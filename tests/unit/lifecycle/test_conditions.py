@@ -23,7 +23,9 @@ from sparkpoint.lifecycle.record import (
     Held,
     Operation,
     Origin,
+    Outcome,
     Record,
+    Result,
     Revision,
     Run,
     Stable,
@@ -235,6 +237,32 @@ def test_what_is_held_degrades_the_job_and_says_what_to_do(reason: str, remedy: 
     assert (condition.status, condition.reason.value) == (Status.TRUE, reason)
     assert condition.message.startswith("It went wrong.")
     assert remedy in condition.message
+
+
+def test_a_rollback_that_fails_says_that_nothing_runs_and_what_to_do() -> None:
+    origin = Origin(begin=Begin.SAVEPOINT, savepoint="visits-upgrade-7", sink="Rewind")
+    run = replace(RUN, origin=origin, source=origin, opened=False)
+    failed = Outcome(
+        id="recover-9",
+        kind=Kind.RECOVER,
+        result=Result.FAILED,
+        generation=1,
+        started=NOW,
+        finished=NOW,
+        message="Refused: a delta table.",
+    )
+
+    stuck = seen(Aspect.DEGRADED, recorded(run=run, held=held("RolledBack"), last=failed))
+    opened = recorded(run=replace(run, opened=True), held=held("RolledBack"), last=failed)
+    crashing = seen(Aspect.DEGRADED, opened)
+    runs = replace(failed, result=Result.SUCCEEDED)
+    back = seen(Aspect.DEGRADED, recorded(run=run, held=held("RolledBack"), last=runs))
+
+    assert stuck.reason is crashing.reason is Reason.NOT_ROLLED_BACK
+    assert "Refused: a delta table." in stuck.message
+    assert "set spec.restoreFrom to it" in stuck.message
+    assert "to an earlier savepoint" in crashing.message
+    assert back.reason is Reason.ROLLED_BACK
 
 
 def test_what_is_held_of_another_wish_says_nothing_about_this_one() -> None:

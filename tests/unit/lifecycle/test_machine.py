@@ -20,7 +20,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from sparkpoint.lifecycle.record import Adoption, SinkPolicy
+from sparkpoint.lifecycle.record import Adoption, Result, SinkPolicy
 from sparkpoint.lifecycle.world import Wish
 from tests.unit.lifecycle.simulated_pods import Behaviour, Pod
 from tests.unit.lifecycle.simulation import POLICY, Cut, Simulation, revision
@@ -68,11 +68,13 @@ class Machine(RuleBasedStateMachine):
         code=st.one_of(_GOOD, _GOOD, _ANY),
         ticks=st.integers(0, 12),
         adopts=st.sampled_from([False, False, True]),
+        rewinds=st.sampled_from([True, True, False]),
     )
-    def create(self, code: str, ticks: int, adopts: bool) -> None:
+    def create(self, code: str, ticks: int, adopts: bool, rewinds: bool) -> None:
         adopt = Adoption(location="s3://old/visits") if adopts else None
         wish = Wish(generation=1, revision=revision(code), adopt=adopt, policy=POLICY)
         self.simulation = Simulation(dict(_CODES), wish)
+        self.simulation.cluster.rewinds = rewinds
         self.time(ticks)
 
     # --- time and the operator -------------------------------------------------------------------
@@ -300,6 +302,24 @@ def test_a_driver_whose_end_was_seen_leaves_its_directory_to_the_next() -> None:
     assert run is not None
     assert (run.epoch, run.attempt) == (1, 2)
     simulation.settle()
+
+
+def test_a_rollback_ends_with_a_job_that_runs_also_if_sinks_cannot_be_rewound() -> None:
+    """Seldom in the exploration: all of it in peace."""
+    wish = Wish(generation=1, revision=revision("a"), policy=POLICY)
+    simulation = Simulation(dict(_CODES), wish)
+    simulation.cluster.rewinds = False
+    for _ in range(60):
+        simulation.tick()
+
+    simulation.edit(revision=revision("soon"))
+    simulation.settle()
+
+    run = simulation.record.run
+    assert run is not None
+    assert (run.revision, run.opened) == (revision("a"), True)
+    assert simulation.record.last is not None
+    assert simulation.record.last.result is Result.SUCCEEDED
 
 
 def test_promises_hold_in_any_order_of_edits_faults_and_crashes() -> None:

@@ -38,6 +38,9 @@ RUN = from_savepoint("s1", A)
             during(Kind.RESTORE, Phase.STOP, empty(A), target=RUN), {"s1"}, id="to begin with"
         ),
         pytest.param(steady(replace(empty(A), left="s3")), {"s3"}, id="given up for it"),
+        pytest.param(
+            steady(replace(RUN, given_up=from_savepoint("s4", B))), {"s1", "s4"}, id="rolled back"
+        ),
     ],
 )
 def test_savepoints_that_are_needed_are_referred_to(record: Record, names: set[str]) -> None:

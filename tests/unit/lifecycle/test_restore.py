@@ -66,10 +66,11 @@ def test_the_wish_is_carried_out_once_the_run_begins_from_it() -> None:
 
     decision = decide(world(record, wish=WISHED, pods=(stopped(RUN, "visits-restore-7"),)))
 
-    assert decision.record.run == TARGET
+    launched = replace(TARGET, before="visits-restore-7")
+    assert decision.record.run == launched
     assert decision.record.restored == "s2#1"
     assert decision.record.stable == stable(A, "visits-restore-7")
-    assert decision.actions == (StartDriver(run=TARGET, expect="restored"),)
+    assert decision.actions == (StartDriver(run=launched, expect="restored"),)
 
 
 def test_a_recovery_in_the_meantime_does_not_pass_for_the_restore() -> None:

@@ -9,7 +9,7 @@ from sparkpoint.lifecycle import decide
 from sparkpoint.lifecycle.actions import Capture, RequestStop, StartDriver, StartWorker
 from sparkpoint.lifecycle.phases import Kind, Phase
 from sparkpoint.lifecycle.record import Held, Record, Result, Run
-from sparkpoint.lifecycle.world import WorkerState
+from sparkpoint.lifecycle.world import PodFact, WorkerState
 from tests.unit.lifecycle.worlds import (
     NOW,
     A,
@@ -35,6 +35,7 @@ from tests.unit.lifecycle.worlds import (
 
 BEFORE = stable(A, "visits-upgrade-7")
 NEW = from_savepoint("visits-upgrade-7", B)
+BACK = from_savepoint("visits-upgrade-7", A, epoch=3, attempt=3, opened=False, sink="Rewind")
 
 
 def on_trial(run: Run = NEW, **facts: object) -> Record:
@@ -60,7 +61,7 @@ def test_the_first_failure_is_forgiven_after_a_pause() -> None:
 def test_the_second_failure_is_rolled_back_to_where_the_stable_revision_stood() -> None:
     decision = decide(world(on_trial(launches=2), wish=wish(B), pods=(ended(NEW),)))
 
-    run = from_savepoint("visits-upgrade-7", A, epoch=3, attempt=3, opened=False, sink="Rewind")
+    run = replace(BACK, given_up=NEW)
     assert decision.record.last is not None
     assert decision.record.last.result is Result.ROLLED_BACK
     assert decision.record.run == run
@@ -325,3 +326,137 @@ def test_the_rolled_back_driver_is_let_in_like_any_other() -> None:
     decision = decide(world(record, wish=wish(B), pods=pods, agent=gated(run)))
 
     assert decision.record.run == replace(run, opened=True)
+
+
+# --- sinks that cannot be rewound ----------------------------------------------------------------
+
+
+def refused(run: Run, cause: str = "SinkConflict") -> PodFact:
+    """A driver that could not restore what it was to begin from."""
+    return ended(run, "Refused", code=83, cause=cause, message="no way back")
+
+
+def launching(run: Run, kind: Kind = Kind.ROLLBACK, **facts: object) -> Record:
+    held = Held(revision=B.name, restore=None, reason="RolledBack", message="it crashed")
+    facts = {"target": run, "stable": BEFORE, "held": held, **facts}
+    return during(kind, Phase.LAUNCH, run, **facts)
+
+
+@pytest.mark.parametrize("kind", [Kind.ROLLBACK, Kind.RECOVER, Kind.RESUME])
+@pytest.mark.parametrize("cause", ["SinkConflict", "CannotRewind"])
+def test_sinks_that_cannot_be_rewound_go_on_from_the_newest_commit(kind: Kind, cause: str) -> None:
+    back = replace(BACK, given_up=NEW)
+
+    decision = decide(
+        world(launching(back, kind), wish=wish(B), pods=(ended(NEW), refused(back, cause)))
+    )
+
+    operation = decision.record.operation
+    assert operation is not None
+    assert (operation.kind, operation.phase) == (Kind.ROLLBACK, Phase.CAPTURE)
+    assert operation.target == from_savepoint(
+        "visits-rollback-8", A, epoch=4, attempt=4, opened=False
+    )
+    (start,) = decision.actions
+    assert isinstance(start, StartWorker)
+    assert start.task == Capture(run=NEW, savepoint="visits-rollback-8", revision=A)
+    assert decision.record.held is not None
+    assert decision.record.last is not None
+    assert decision.record.last.result is Result.FAILED
+    assert any("cannot be rewound" in event.message for event in decision.events)
+
+
+def test_the_newest_commit_is_launched_once_it_is_captured() -> None:
+    back = replace(BACK, given_up=NEW)
+    target = from_savepoint("visits-rollback-7", A, epoch=4, attempt=4, opened=False)
+    facts = {"target": target, "savepoint": "visits-rollback-7", "former": NEW, "stable": BEFORE}
+    record = during(Kind.ROLLBACK, Phase.CAPTURE, back, **facts)
+    captured = worker("visits-rollback-7-capture-1-0", "Captured", batches={"visits": 11})
+
+    decision = decide(world(record, wish=wish(B), workers=(captured,)))
+
+    assert decision.record.run == target
+    assert decision.record.operation is not None
+    assert decision.record.operation.base == (("visits", 11),)
+    assert decision.actions == (StartDriver(run=target, expect="restored"),)
+
+
+def test_a_newest_commit_that_cannot_be_captured_is_tried_again_later() -> None:
+    back = replace(BACK, given_up=NEW)
+    target = from_savepoint("visits-rollback-7", A, epoch=4, attempt=4, opened=False)
+    facts = {"target": target, "savepoint": "visits-rollback-7", "former": NEW, "tries": 3}
+    held = launching(back).held
+    record = during(Kind.ROLLBACK, Phase.CAPTURE, back, stable=BEFORE, held=held, **facts)
+    failed = worker("visits-rollback-7-capture-1-3", state=WorkerState.FAILED)
+
+    decision = decide(world(record, wish=wish(B), pods=(refused(back),), workers=(failed,)))
+
+    assert decision.record.operation is not None
+    assert decision.record.operation.kind is Kind.RECOVER
+    assert decision.record.run == replace(back, attempt=4)
+    assert decision.record.due is not None
+
+
+def test_what_was_begun_empty_is_not_gone_on_from_whatever_the_sinks_do() -> None:
+    stateless = empty(B, epoch=2, attempt=2)
+    record = on_trial(stateless, launches=2)
+
+    back = decide(world(record, wish=wish(B), pods=(ended(stateless),))).record.run
+    assert back == BACK
+    decision = decide(world(launching(BACK), wish=wish(B), pods=(refused(BACK),)))
+
+    assert decision.record.operation is not None
+    assert decision.record.operation.kind is Kind.RECOVER
+
+
+def test_another_refusal_is_no_reason_to_give_up_the_savepoint() -> None:
+    back = replace(BACK, given_up=NEW)
+    pods = (refused(back, "Unavailable"),)
+
+    decision = decide(world(launching(back), wish=wish(B), pods=pods))
+
+    assert decision.record.operation is not None
+    assert decision.record.operation.kind is Kind.RECOVER
+    assert decision.record.run == replace(back, attempt=4)
+
+
+def test_a_restore_that_was_never_let_in_is_undone_without_a_rewind() -> None:
+    restored = replace(
+        from_savepoint("s2", B, sink="Rewind", opened=False), before="visits-restore-7"
+    )
+    before = stable(A, "visits-restore-7")
+    facts = {"launches": 2, "stable": before, "restored": "s2#1", "restore": "s2#1"}
+    record = during(Kind.RESTORE, Phase.LAUNCH, restored, target=restored, **facts)
+
+    decision = decide(world(record, wish=wish(B, restore=restore("s2")), pods=(refused(restored),)))
+
+    assert decision.record.run == from_savepoint(
+        "visits-restore-7", A, epoch=3, attempt=3, opened=False
+    )
+
+
+def test_sinks_that_a_lost_pod_may_write_to_are_rewound_by_who_returns() -> None:
+    restored = from_savepoint("s2", B, sink="Rewind", opened=False)
+    facts = {"target": restored, "savepoint": "visits-restore-7", "captured": True, "fenced": True}
+    record = during(Kind.RESTORE, Phase.CAPTURE, empty(A), restore="s2#1", **facts)
+
+    decision = decide(world(record, wish=wish(B, restore=restore("s2"))))
+
+    assert decision.record.run is not None
+    assert decision.record.run.before is None
+
+
+def test_a_newer_wish_takes_what_was_given_up_along() -> None:
+    back = replace(BACK, given_up=NEW)
+    wished = wish(C, generation=2, compatibility="Skip")
+
+    run = decide(world(launching(back), wish=wished, pods=(driver(back, over=True),))).record.run
+    assert run is not None
+    assert (run.revision, run.given_up) == (C, NEW)
+    record = during(Kind.UPGRADE, Phase.LAUNCH, run, target=run, stable=BEFORE)
+    decision = decide(world(record, wish=wished, pods=(refused(run),)))
+
+    assert decision.record.operation is not None
+    assert decision.record.operation.kind is Kind.ROLLBACK
+    assert decision.record.operation.former == NEW
+    assert decision.record.held is None

@@ -21,7 +21,8 @@ _UNASKED = (Kind.RECOVER, Kind.ROLLBACK)
 
 def capture(world: World) -> Step:
     """Over when the state is in the repository, or there is none to capture."""
-    operation, run = world.operation, world.record.run
+    operation = world.operation
+    run = operation.former or world.record.run
     if run is None:
         return advance(world)
     if operation.savepoint is None or operation.captured:
@@ -81,13 +82,23 @@ def _over(world: World, run: Run) -> Step:
     stable, target = record.stable, operation.target
     if target is None or target.epoch == run.epoch or operation.kind not in _TRIED:
         return advance(world)
+    stands = _sinks_stand_at(operation, run)
+    target = replace(target, before=stands if stands != target.source.savepoint else None)
     if target.origin.begin is Begin.EMPTY:
-        record = record.with_operation(target=replace(target, left=operation.savepoint))
+        target = replace(target, left=operation.savepoint)
+    record = record.with_operation(target=target)
     if stable is not None and stable.savepoint is None:
         kept = replace(stable, savepoint=operation.savepoint)
         # Without a savepoint there is no way back to it.
         record = replace(record, stable=kept if operation.savepoint is not None else None)
     return advance(replace(world, record=record))
+
+
+def _sinks_stand_at(operation: Operation, run: Run) -> str | None:
+    """Not where they were captured, if a pod on a lost node may go on writing."""
+    if operation.fenced:
+        return None
+    return operation.savepoint if run.opened else run.before
 
 
 def _from_source(world: World, run: Run) -> Record:
@@ -97,7 +108,7 @@ def _from_source(world: World, run: Run) -> Record:
     target = operation.target
     if target is None or _is_dispensable(operation):
         return record
-    moved = replace(target, origin=run.source, source=run.source)
+    moved = replace(target, origin=run.source, source=run.source, given_up=run.given_up)
     return record.with_operation(target=moved)
 
 
@@ -141,7 +152,7 @@ def _without(world: World, run: Run, message: str) -> Step:
     if _is_dispensable(operation):
         # The directory itself is still there: no reason to hold the user's wish up.
         return _told(_over(_uncaptured(world, operation.target), run), message)
-    if operation.kind is Kind.ROLLBACK:
+    if operation.kind is Kind.ROLLBACK and operation.former is None:
         target = way_back(world.record, run, None)
         if target.epoch != run.epoch or not operation.fenced:
             return _told(_over(_uncaptured(world, target), run), message)

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from sparkpoint.lifecycle.phases import AGAIN, Kind
-from sparkpoint.lifecycle.record import Begin, Held, Result, Run
+from sparkpoint.lifecycle.record import Held, Result, Run
 from sparkpoint.lifecycle.step import Step, backoff, begin, finish, next_savepoint
-from sparkpoint.lifecycle.targets import continued, way_back
+from sparkpoint.lifecycle.targets import continued, goes_on, other_way_back, way_back
 from sparkpoint.lifecycle.world import World
 
 __all__ = ["failed", "on_trial"]
@@ -35,6 +35,8 @@ def on_trial(world: World) -> bool:
 def failed(world: World, message: str) -> Step:
     """Once more, or back, or leave it to recovery."""
     operation = world.operation
+    if _cannot_rewind(world):
+        return _go_on_instead(world, message)
     if not on_trial(world):
         return finish(world, Result.FAILED, message)
     policy = world.wish.policy
@@ -88,12 +90,37 @@ def _roll_back(world: World, message: str) -> Step:
 
 
 def _to_latest(world: World, run: Run) -> bool:
-    """The newest commit is the way back only if it goes on from the stable revision's state: what
-    was restored or begun empty without proving itself is given up with the revision."""
-    policy, record = world.wish.policy, world.record
+    policy = world.wish.policy
     if policy.rollback_to != "Latest" or not policy.repository or not run.opened:
         return False
-    stable = record.stable
-    if stable is None or record.restored != stable.restored:
+    return goes_on(world.record, run)
+
+
+def _cannot_rewind(world: World) -> bool:
+    """Whether the driver has found sinks that cannot go back, and there is another way."""
+    run, driver = world.run, world.driver(world.run)
+    ended = driver.exit if driver is not None else None
+    if ended is None or not ended.sinks_refuse or run.opened or run.given_up is None:
         return False
-    return stable.savepoint is None or run.source.begin is not Begin.EMPTY
+    return world.record.stable is not None and world.wish.policy.repository
+
+
+def _go_on_instead(world: World, message: str) -> Step:
+    """A sink that skips what it has seen cannot be rewound: going back would lose what it skips.
+
+    The stable revision goes on from the newest commit, where sinks stand. If it cannot read what
+    the other one wrote, nothing is lost, and a person has to choose.
+    """
+    run = world.run
+    ended = finish(world, Result.FAILED, message)
+    moved = replace(world, record=replace(ended.record, due=None))
+    captured = next_savepoint(moved, Kind.ROLLBACK)
+    step = begin(
+        moved,
+        Kind.ROLLBACK,
+        target=other_way_back(moved.record, run, captured),
+        savepoint=captured,
+        former=run.given_up,
+        message=f"The sinks cannot be rewound, so the newest commit is gone on from: {message}",
+    )
+    return replace(step, events=(*ended.events, *step.events))
