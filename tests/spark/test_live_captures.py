@@ -54,6 +54,8 @@ def _check(spark: SparkSession, folder: Path, provider: str, *, captures: int) -
     assert all(found.good for found in repository.verify(taken))
     batches = {savepoint.manifest.queries[0].batch for savepoint in taken}
     print(f"{provider}: {captures} captures of {len(batches)} batches in {tries} tries")
+    # Captures of one and the same batch would prove nothing about a query that goes on.
+    assert len(batches) > captures / 4
     for savepoint in taken:
         target = folder / "restored" / savepoint.manifest.name
         resume = MaterializeRequest(mode=Mode.RESUME)

@@ -34,7 +34,9 @@ class Chain:
     """(version, name), oldest first."""
     missing: tuple[str, ...] = ()
     doubt: str | None = None
-    """Which snapshot may be of another lineage, be it the base or avoided; None if none is."""
+    """Why the base may be of another lineage; None if nothing speaks for that."""
+    avoided: str | None = None
+    """The same of a newer snapshot, which the chain does without."""
     reused: bool = False
     """The base is the parent savepoint's."""
 
@@ -65,12 +67,12 @@ def choose_chain(
     changes: list[tuple[int, str]] = []
     doubtful: Chain | None = None
     for v in range(version, 0, -1):
+        if doubtful and v < families_since:
+            return doubtful  # no older base has today's families
         base, name = file_name(v, snapshot, ids), file_name(v, change, ids)
         if base in store.live:
             doubt = _doubt(store, base, name, slack=slack) if ids is None else None
             chain = Chain(v, base, tuple(reversed(changes)), doubt=doubt)
-            if families_since:
-                return chain
             if doubt is None:
                 return _after(doubtful, chain)
             doubtful = doubtful or chain
@@ -78,6 +80,8 @@ def choose_chain(
             missing = name or f"{v}_*.{change.value}"
             return doubtful or Chain(0, None, tuple(reversed(changes)), missing=(missing,))
         changes.append((v, name))
+    if doubtful and families_since:
+        return doubtful
     missing_base = file_name(1, snapshot, ids) if families_since and version else None
     missing_bases = () if missing_base is None else (missing_base,)
     return _after(doubtful, Chain(0, None, tuple(reversed(changes)), missing=missing_bases))
@@ -85,7 +89,7 @@ def choose_chain(
 
 def _after(avoided: Chain | None, chain: Chain) -> Chain:
     """The chain, with the doubt about the newest snapshot that it avoids."""
-    return chain if avoided is None else replace(chain, doubt=avoided.doubt)
+    return chain if avoided is None else replace(chain, avoided=avoided.doubt)
 
 
 def held_base(store: StoreFiles, *, provider: str) -> tuple[int, str | None] | None:

@@ -116,6 +116,8 @@ class BatchPlan:
     files: tuple[PlannedFile, ...]
     """Soonest-purged first: the order in which a live capture must copy."""
     warnings: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+    """Those of the warnings by which the state itself may be wrong."""
     rewrites: tuple[SourceRewrite, ...] = ()
     """Source logs that must be rewritten when restored; nearly always empty."""
 

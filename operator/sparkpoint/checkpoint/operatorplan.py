@@ -48,6 +48,7 @@ class PlannedOperator:
     state: list[tuple[int, PlannedFile]] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
 
 
 def plan_operator(
@@ -99,6 +100,7 @@ def plan_operator(
             *(path for store in planned for path in store.missing),
         ],
         warnings=[warning for store in planned for warning in store.warnings],
+        doubts=[doubt for store in planned for doubt in store.doubts],
     )
 
 

@@ -119,6 +119,7 @@ def plan_files(
             *(warning for op in operators for warning in op.warnings),
             *([] if operators else _lost_state(files, reading, offsets, commit, pending)),
         ),
+        doubts=tuple(doubt for op in operators for doubt in op.doubts),
         rewrites=sources.rewrites,
     )
 

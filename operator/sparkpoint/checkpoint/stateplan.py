@@ -24,6 +24,8 @@ class PlannedStore:
     """(version, file): the version is what maintenance purges by."""
     missing: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
+    """Those of the warnings that are about what is taken."""
 
 
 def plan_stores(
@@ -128,8 +130,8 @@ def _planned(
 ) -> PlannedStore:
     store = PlannedStore(base=chain.base)
     store.missing = [f"{task.folder}/{name}" for name in chain.missing]
-    if chain.doubt:
-        store.warnings.append(chain.doubt)
+    store.doubts = [chain.doubt] if chain.doubt else []
+    store.warnings = [*store.doubts, *([chain.avoided] if chain.avoided else [])]
     wanted = [(chain.base, name) for name in _base_names(task, chain, snapshot)]
     wanted += chain.changes
     wanted += _head_change(task, chain)

@@ -107,6 +107,7 @@ def _exits() -> dict[type, Exit]:
         savepoint.TargetChangedError: Exit.REFUSED,
         savepoint.TargetBusyError: Exit.REFUSED,
         savepoint.SinkConflictError: Exit.REFUSED,
+        savepoint.DoubtfulStateError: Exit.REFUSED,
         savepoint.DamagedError: Exit.DAMAGED,
         api.InvalidResourceError: Exit.REFUSED,
         jobs.ClusterError: Exit.FAILED,

@@ -81,6 +81,8 @@ class CaptureRequest:
     tells (sinknote.py), or the savepoint that the same query goes on from."""
     tries: int = _TRIES
     max_chain: int = DEFAULT_MAX_CHAIN
+    accept_doubtful: bool = False
+    """Take state that may be left from before a rewind by hand, with a warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +229,12 @@ def _take(
             lease=lease,
         )
         try:
-            each = taker.take(batch=request.batch, tries=request.tries, max_chain=request.max_chain)
+            each = taker.take(
+                batch=request.batch,
+                tries=request.tries,
+                max_chain=request.max_chain,
+                accept_doubtful=request.accept_doubtful,
+            )
         except CheckpointError as error:
             # It knows paths below the query only; of several, a person must know which.
             error.add_note(source.child(folder).uri)

@@ -9,6 +9,7 @@ SavepointError
 ├── NoSuchSavepointError     no savepoint has this name or id
 ├── AmbiguousError           several have it
 ├── NoQueryError             the checkpoint has no such query
+├── DoubtfulStateError       state that may be left from before a rewind by hand
 ├── MovingTargetError        the running query purged files faster than they could be copied
 ├── UnsafeStoreError         the store ignores conditions on writes
 ├── LeaseLostError           we were too slow to renew what protects our work; run again
@@ -30,6 +31,7 @@ __all__ = [
     "BadNameError",
     "CollectorBusyError",
     "DamagedError",
+    "DoubtfulStateError",
     "LeaseLostError",
     "MovingTargetError",
     "NameTakenError",
@@ -87,6 +89,10 @@ class AmbiguousError(SavepointError):
 
 class NoQueryError(SavepointError):
     """The checkpoint does not hold this query, or none at all."""
+
+
+class DoubtfulStateError(SavepointError):
+    """The state that a savepoint would hold may be that of batches which were undone."""
 
 
 class MovingTargetError(SavepointError):

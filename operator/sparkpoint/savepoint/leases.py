@@ -49,6 +49,7 @@ __all__ = [
     "owner_is_gone",
     "owner_is_known",
     "read_leases",
+    "readable_leases",
     "this_process",
 ]
 
@@ -245,6 +246,16 @@ def hold_to_read(
 def read_leases(store: Store) -> list[ActiveLease]:
     """Every lease, expired ones too; DamagedError if one cannot be read: its pins are unknown."""
     return [lease for entry in store.list(LEASES) if (lease := _read(store, entry)) is not None]
+
+
+def readable_leases(store: Store) -> list[ActiveLease]:
+    """Every lease that can be read: for whoever only tells of them, and relies on none."""
+    leases: list[ActiveLease] = []
+    for entry in store.list(LEASES):
+        with contextlib.suppress(DamagedError, NewerFormatError, StorageError):
+            lease = _read(store, entry)
+            leases += [lease] if lease else []
+    return leases
 
 
 def _read(store: Store, entry: Entry) -> ActiveLease | None:

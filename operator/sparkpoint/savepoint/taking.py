@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sparkpoint.checkpoint.errors import IncompleteError
 from sparkpoint.checkpoint.model import BatchPlan, PlannedFile
 from sparkpoint.checkpoint.plan import plan_batch
-from sparkpoint.savepoint.errors import DamagedError, MovingTargetError
+from sparkpoint.savepoint.errors import DamagedError, DoubtfulStateError, MovingTargetError
 from sparkpoint.savepoint.leases import Lease
 from sparkpoint.savepoint.lineage import Known
 from sparkpoint.savepoint.objects import PACK_SIZE, SMALL, Content, ObjectWriter
@@ -128,8 +128,11 @@ class QueryTaker:
         self._lease = lease
         self._read: dict[tuple[str, int, str], Content] = {}
         self._read_bytes = 0
+        self._counting = threading.Lock()
 
-    def take(self, *, batch: int | None, tries: int, max_chain: int) -> TakenQuery:
+    def take(
+        self, *, batch: int | None, tries: int, max_chain: int, accept_doubtful: bool
+    ) -> TakenQuery:
         """Everything that the batch needs; MovingTargetError if Spark wins every time."""
         for number in range(1, tries + 1):
             try:
@@ -139,6 +142,8 @@ class QueryTaker:
                     held=self._known.held(self._source),
                     max_chain=max_chain,
                 )
+                if not accept_doubtful:
+                    self._refuse_doubtful(plan)
                 contents = self._take_files(plan)
             except (IncompleteError, _VanishedError) as error:
                 problem: Exception = error
@@ -150,6 +155,16 @@ class QueryTaker:
             "If the query runs, raise spark.sql.streaming.minBatchesToRetain, or capture more "
             "often so that less is copied each time; if it does not, the checkpoint is incomplete."
         ) from problem
+
+    def _refuse_doubtful(self, plan: BatchPlan) -> None:
+        if plan.doubts:
+            raise DoubtfulStateError(
+                f"{self._source.uri} is not captured, as its state may be wrong: {plan.doubts[0]} "
+                "No older snapshot is there to start from. Restore a savepoint from before the "
+                "rewind into a new place and run the query there. If the logs were never edited, "
+                "for example because the files were copied and have new times, accept it with "
+                "--accept-doubtful."
+            )
 
     def _take_files(self, plan: BatchPlan) -> dict[str, Content]:
         total = Amount(len(plan.files), sum(file.size for file in plan.files))
@@ -202,7 +217,8 @@ class QueryTaker:
         self._lease.check()
         contents = {file.path: self._take_file(file) for file in group}
         size = sum(file.size for file in group)
-        self._read_bytes += size
+        with self._counting:
+            self._read_bytes += size
         self._progress.advance(Amount(len(group), size))
         return contents
 

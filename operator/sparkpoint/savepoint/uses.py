@@ -38,6 +38,8 @@ class Restored:
     target: str
     mode: str
     at: datetime
+    last_commit: datetime | None = None
+    """When a query that runs there last committed, for whoever has looked."""
 
 
 def note_restore(

@@ -310,6 +310,7 @@ def test_snapshot_older_than_its_change_is_avoided_and_named() -> None:
 
     assert plan.operators[0].stores[0].base_versions == (2,)
     assert ["5.snapshot is older than 5.delta" in w for w in plan.warnings] == [True]
+    assert plan.doubts == ()
 
 
 def test_empty_store_stands_in_for_a_doubtful_snapshot_and_the_doubt_is_told() -> None:
@@ -324,7 +325,7 @@ def test_empty_store_stands_in_for_a_doubtful_snapshot_and_the_doubt_is_told() -
     assert "left from before a rewind" in plan.warnings[0]
 
 
-def test_doubtful_snapshot_without_alternative_is_taken_with_a_warning() -> None:
+def test_doubtful_snapshot_without_alternative_is_planned_and_named_as_a_doubt() -> None:
     store = SyntheticStore(snapshots=frozenset({5}))
     world = checkpoint_of([[replace(store)]], provider="hdfs", batch=6, written=7)
     del world.files["state/0/0/3.delta"]
@@ -334,6 +335,7 @@ def test_doubtful_snapshot_without_alternative_is_taken_with_a_warning() -> None
 
     assert plan.operators[0].stores[0].base_versions == (5,)
     assert "left from before a rewind" in plan.warnings[0]
+    assert plan.doubts == plan.warnings
 
 
 def test_rocksdb_snapshot_as_old_as_its_changelog_is_no_leftover() -> None:
@@ -400,9 +402,20 @@ def test_snapshot_that_families_forced_may_be_a_little_older_than_its_changelog(
 
     plan = plan_batch(_with_families(world, 0, 4))
 
-    # Only a snapshot says which families there are, so a doubtful one is taken all the same.
+    # Only a snapshot says which families there are, so nothing older can stand in for this one.
     assert plan.operators[0].stores[0].base_versions == (5,)
-    assert len(plan.warnings) == doubts
+    assert len(plan.warnings) == len(plan.doubts) == doubts
+
+
+def test_older_snapshot_of_the_same_families_stands_in_for_a_doubtful_one() -> None:
+    store = SyntheticStore(snapshots=frozenset({1, 5}))
+    world = checkpoint_of([[store]], provider="rocksdb", batch=6, written=7)
+    world.modified = {"state/0/0/5.zip": 1000.0, "state/0/0/5.changelog": 1300.0}
+
+    plan = plan_batch(_with_families(world, 0))
+
+    assert plan.operators[0].stores[0].base_versions == (1,)
+    assert (len(plan.warnings), plan.doubts) == (1, ())
 
 
 def test_parents_base_is_not_used_again_across_a_start_that_may_add_families() -> None:

@@ -152,3 +152,24 @@ def test_what_is_wrong_with_one_query_of_several_says_which(here: Path, missing:
 
     assert outcome.code != 0
     assert f"{here}/ck/beta" in outcome.err
+
+
+def test_state_that_may_be_left_from_a_rewind_is_refused_unless_it_is_accepted(
+    checkpoint: Path,
+) -> None:
+    for leftover in checkpoint.glob("state/0/*/4.zip"):
+        os.utime(leftover, (1_000_000, 1_000_000))
+    create = ("savepoint", "create", "--checkpoint", checkpoint, "--repository", "r")
+    avoided = run_well(*create, "--name", "avoided", "--parent", "none")
+    for change in checkpoint.glob("state/0/*/[123].changelog"):
+        change.unlink()
+
+    refused = run(*create, "--name", "refused", "--parent", "none")
+    accepted = run_well(*create, "--name", "accepted", "--parent", "none", "--accept-doubtful")
+
+    assert "4.zip is older than 4.changelog" in avoided.err
+    assert refused.code == 3
+    assert "--accept-doubtful" in refused.err
+    assert "4.zip is older than 4.changelog" in accepted.err
+    names = run_well("savepoint", "list", "--repository", "r", "--json").document["savepoints"]
+    assert [each["name"] for each in names] == ["avoided", "accepted"]

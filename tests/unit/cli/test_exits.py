@@ -42,6 +42,7 @@ EXITS: dict[int, list[type[Exception]]] = {
         savepoint.TargetBusyError,
         savepoint.TargetChangedError,
         savepoint.SinkConflictError,
+        savepoint.DoubtfulStateError,
     ],
     4: [
         storage.NotFoundError,

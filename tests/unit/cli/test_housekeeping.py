@@ -1,5 +1,6 @@
 """`log`, `retain`, `collect`, `checkpoint show`, `completion`, `--version`."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,35 @@ def test_log_shows_parents_children_and_only_the_line_of_a_job(
     assert names("log", "--job", "shop/other") == ["fork", "before-upgrade"]
     assert run_well("log").out.count("savepoint ") == 4
     assert run_well("log", "--job", "no/such").out == "No savepoints.\n"
+
+
+def test_a_lease_that_cannot_be_read_does_not_keep_the_log_from_being_shown(
+    repository: Path,
+) -> None:
+    (repository / "leases").mkdir(exist_ok=True)
+    (repository / "leases/0123.json").write_text('{"format":2}')
+    (repository / "leases/4567.json").write_text("half a le")
+
+    assert names("log") == ["before-upgrade"]
+
+
+def test_log_tells_when_a_query_last_committed_where_a_savepoint_was_restored_to(
+    repository: Path, checkpoint: Path
+) -> None:
+    run_well("savepoint", "restore", "before-upgrade", "--to", "restored")
+    before = run_well("log", "--json").document["savepoints"][0]["restoredTo"]
+    (checkpoint.parent.parent / "restored/commits/6").write_text('v1\n{"nextBatchWatermarkMs":0}')
+
+    after = run_well("log", "--json").document["savepoints"][0]["restoredTo"]
+
+    assert [each["lastCommit"] for each in before] == [None]
+    assert after[0]["lastCommit"].endswith("Z")
+    assert "last commit just now" in run_well("log").out
+    assert "last commit just now" in run_well("log", "--graph").out
+    run_well("savepoint", "restore", "before-upgrade", "--to", "second")
+    shutil.rmtree("restored")
+    gone = run_well("log", "--json").document["savepoints"][0]["restoredTo"]
+    assert [each["lastCommit"] for each in gone] == [None, None]
 
 
 def test_retain_prints_why_and_removes_the_rest(repository: Path, checkpoint: Path) -> None:

@@ -65,6 +65,11 @@ def savepoint() -> None:
     help="Where a query writes, so that a rewind can check it: file:/data/out, delta, iceberg,"
     " kafka, foreachBatch, other.",
 )
+@click.option(
+    "--accept-doubtful",
+    is_flag=True,
+    help="Take state that may be left from before a rewind by hand, which is refused otherwise.",
+)
 @answering
 def create(
     settings: Settings,
@@ -77,6 +82,7 @@ def create(
     parent: str | None,
     revision: str | None,
     sinks: tuple[str, ...],
+    accept_doubtful: bool,
 ) -> Answer:
     """Make a savepoint of the last committed batch of a checkpoint.
 
@@ -93,6 +99,7 @@ def create(
         parent=parent,
         revision=revision,
         sinks=sinks,
+        accept_doubtful=accept_doubtful,
     )
     return create_savepoint(settings, checkpoint, repository, wanted)
 

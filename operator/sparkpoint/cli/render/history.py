@@ -46,9 +46,16 @@ def _paragraph(
 
 
 def _restored(savepoint: Savepoint, restores: Restores, now: datetime) -> list[str]:
-    """What happened; whether anything still runs there, the repository does not know."""
-    found = restores.get(savepoint.id, ())
-    return [f"{each.target} ({each.mode}, {age(each.at, now)})" for each in found]
+    """What happened, and when something that runs there last committed, if that was seen."""
+    return [
+        f"{each.target} ({each.mode}, {age(each.at, now)}{_commit(each, now)})"
+        for each in restores.get(savepoint.id, ())
+    ]
+
+
+def _commit(restored: Restored, now: datetime) -> str:
+    committed = restored.last_commit
+    return f", last commit {age(committed, now)}" if committed else ""
 
 
 def graph_text(

@@ -32,6 +32,7 @@ class NewSavepoint:
     parent: str | None = None
     revision: str | None = None
     sinks: tuple[str, ...] = ()
+    accept_doubtful: bool = False
 
 
 def create_savepoint(
@@ -54,6 +55,7 @@ def create_savepoint(
         revision=wanted.revision,
         trigger="cli",
         sinks=sinks,
+        accept_doubtful=wanted.accept_doubtful,
     )
     with located(source), shown_progress(settings) as progress:
         result = _capture(repository, source, request, progress)

@@ -9,9 +9,10 @@ from sparkpoint.cli.render.documents import savepoint_document
 from sparkpoint.cli.render.history import Uses, graph_text, log_text
 from sparkpoint.cli.render.text import moment
 from sparkpoint.cli.work.catalogue import notes_on
+from sparkpoint.cli.work.commits import with_last_commits
 from sparkpoint.cli.work.places import open_repository
 from sparkpoint.savepoint import Repository, Savepoint
-from sparkpoint.savepoint.leases import read_leases
+from sparkpoint.savepoint.leases import readable_leases
 from sparkpoint.savepoint.uses import Restored, read_restores
 
 __all__ = ["show_log"]
@@ -25,7 +26,9 @@ def show_log(
     found = repository.list()
     shown = _of_job(found.savepoints, job)[::-1]
     uses = _uses(repository, shown)
-    restores = read_restores(repository.store, shown)
+    restores = with_last_commits(
+        settings, repository, shown, read_restores(repository.store, shown)
+    )
     now = datetime.now(UTC)
     document = {
         "repository": repository.store.uri,
@@ -45,7 +48,13 @@ def _entry(
         "children": children,
         "usedBy": list(uses.get(savepoint.id, ())),
         "restoredTo": [
-            {"target": each.target, "mode": each.mode, "at": moment(each.at)} for each in restores
+            {
+                "target": each.target,
+                "mode": each.mode,
+                "at": moment(each.at),
+                "lastCommit": moment(each.last_commit) if each.last_commit else None,
+            }
+            for each in restores
         ],
     }
 
@@ -71,7 +80,7 @@ def _uses(repository: Repository, savepoints: Sequence[Savepoint]) -> Uses:
     Our own clock stands in for the store's: taking a lease to learn that would be a write.
     """
     now = time.time()
-    active = [each.document for each in read_leases(repository.store) if each.is_active(now)]
+    active = [each.document for each in readable_leases(repository.store) if each.is_active(now)]
     return {
         savepoint.id: uses
         for savepoint in savepoints
