@@ -1,4 +1,7 @@
-"""Scripts as people write them run as they are, and their results are exact."""
+"""Scripts as people write them run as they are, and their results are exact.
+
+Several queries and `awaitAnyTermination` are in test_stops.py.
+"""
 
 import ast
 import json
@@ -58,8 +61,8 @@ def assert_stopped_well(termination: Termination) -> None:
     assert (termination.clean, termination.exit_code) == (True, 0), termination
 
 
-def test_one_unnamed_query_with_a_checkpoint_of_its_own(setting: Setting) -> None:
-    termination, log = run(setting, "project_to_files.py")
+def test_one_unnamed_query_with_a_checkpoint_and_a_trigger_of_its_own(setting: Setting) -> None:
+    termination, log = run(setting, "project_to_files.py", options=("--trigger-interval", "3600"))
 
     assert_ended_well(termination)
     expected = Counter((row.k, row.v) for row in truth.rows(FILES) if row.v >= 500)
@@ -67,6 +70,8 @@ def test_one_unnamed_query_with_a_checkpoint_of_its_own(setting: Setting) -> Non
     assert truth.is_clean(setting.checkpoint("query"))
     assert log.count("/tmp/nobody-looks-here is not used") == 1
     assert not Path("/tmp/nobody-looks-here").exists()
+    kept = "Query query: the script's own trigger is kept, and the interval of 3600 s is not used"
+    assert log.count(kept) == 1
 
 
 def test_to_table_with_a_name_that_is_no_folder(setting: Setting) -> None:
@@ -91,30 +96,6 @@ def test_foreach_batch_with_a_side_table_goes_on_where_it_was(setting: Setting) 
     assert sorted(truth.batches(setting.root / "output")) == list(range(FILES))
     side = {int(path.name) for path in (setting.root / "output" / "side").iterdir()}
     assert side == set(range(FILES))
-
-
-def test_several_queries_and_await_any(setting: Setting) -> None:
-    names = ("left", "right", "windows")
-    write_files(setting.root / "input", range(FILES, 20))
-
-    def some() -> bool:
-        return all(truth.committed(setting.checkpoint(name)) >= 3 for name in names)
-
-    def every() -> bool:
-        return all(truth.committed(setting.checkpoint(name)) == 20 for name in names)
-
-    first, _ = run_until(setting, "several_queries.py", some)
-    second, _ = run_until(setting, "several_queries.py", every)
-
-    assert_stopped_well(first)
-    assert_stopped_well(second)
-    assert set(second.queries) == set(names)
-    for side, name in (("L", "left"), ("R", "right")):
-        expected = Counter((row.k, row.v) for row in truth.rows(20) if row.side == side)
-        assert truth.files(setting.root / "output" / name, "k", "v") == expected
-    at = position(setting.checkpoint("windows"))
-    found = truth.files(setting.root / "output" / "windows", "end", "k", "n", "total")
-    assert found == truth_at(WORKLOADS["aggregation"], at).output
 
 
 def test_process_all_available_and_an_exit_code_of_its_own(setting: Setting) -> None:

@@ -2,7 +2,6 @@
 
 import signal
 import time
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -50,18 +49,6 @@ def test_a_script_without_a_trigger_gets_the_interval_of_the_job(setting: Settin
     assert driver.log.count("Query upserts: the script sets no trigger") == 1
 
 
-def test_a_scripts_own_trigger_wins(setting: Setting) -> None:
-    inputs, output = setting.root / "input", setting.root / "output"
-    with driving(setting, "project_to_files.py", inputs, output, options=OPTIONS) as driver:
-        termination = driver.end()
-
-    assert (termination.reason, termination.clean) == (EndReason.SCRIPT_ENDED, True)
-    expected = Counter((row.k, row.v) for row in truth.rows(FILES) if row.v >= 500)
-    assert truth.files(output, "k", "v") == expected
-    kept = "Query query: the script's own trigger is kept, and the interval of 3600 s is not used"
-    assert driver.log.count(kept) == 1
-
-
 def test_what_cannot_be_exactly_once_does_not_start(setting: Setting) -> None:
     script = setting.root / "listens.py"
     script.write_text(LISTENS)
@@ -78,4 +65,20 @@ def test_what_cannot_be_exactly_once_does_not_start(setting: Setting) -> None:
         "checkpoint.guarantee: AtLeastOnce",
     ):
         assert part in termination.message, termination.message
+    # As any exception before the first query, with a session made.
+    assert termination.message.endswith("(no query was started)")
+    assert 'listens.py", line 6, in <module>' in driver.log
+    assert "The script ended without" not in driver.log
     assert list(setting.epoch_dir.iterdir()) == []
+
+
+def test_a_script_that_starts_no_query_is_told_so(tmp_path: Path) -> None:
+    script = tmp_path / "idle.py"
+    script.write_text("from pyspark.sql import SparkSession\nSparkSession.builder.getOrCreate()\n")
+
+    with driving(Setting(tmp_path), script) as driver:
+        termination = driver.end()
+
+    assert (termination.reason, termination.exit_code) == (EndReason.SCRIPT_ENDED, 0)
+    assert termination.message == "The script ended. (no query was started)"
+    assert "WARNING sparkpoint: The script ended without starting a query" in driver.log

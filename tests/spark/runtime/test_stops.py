@@ -17,7 +17,7 @@ from tests.spark.runtime import truth
 from tests.spark.runtime.driver import Setting, driving
 from tests.spark.workloads import WORKLOADS
 from tests.spark.workloads.inputs import write_files
-from tests.spark.workloads.judge import assert_output, assert_state, position
+from tests.spark.workloads.judge import assert_output, assert_state, position, truth_at
 
 PROVIDERS = ("hdfs", "rocksdb-changelog")
 BUDGET = 60.0
@@ -110,6 +110,7 @@ def end_again_and_again(root: Path, ends: int) -> None:
             driver.interrupt() if number % 3 == 2 else driver.signal(signal.SIGTERM)
             termination = driver.end()
         assert (termination.exit_code, termination.clean) == (0, True), f"end {number}"
+        assert set(termination.queries) == set(names)
         assert all(truth.is_clean(setting.checkpoint(name)) for name in names)
     files = 8 * ends
     with driving(setting, "several_queries.py", root / "input", root / "output") as driver:
@@ -121,6 +122,9 @@ def end_again_and_again(root: Path, ends: int) -> None:
     for side, name in (("L", "left"), ("R", "right")):
         expected = Counter((row.k, row.v) for row in truth.rows(files) if row.side == side)
         assert truth.files(root / "output" / name, "k", "v") == expected, name
+    at = position(setting.checkpoint("windows"))
+    found = truth.files(root / "output" / "windows", "end", "k", "n", "total")
+    assert found == truth_at(WORKLOADS["aggregation"], at).output
 
 
 def test_drivers_that_are_ended_or_killed_lose_nothing(tmp_path: Path) -> None:
