@@ -223,8 +223,9 @@ class Upgrade(Record):
     starts when the old one has ended. So far, Warm is carried out as Cold."""
     compatibility: Compatibility = Compatibility.ENFORCE
     """The new code is tried on the newest savepoint before the job stops, and on the one that a job
-    starts from or is restored to. Enforce: a failure ends that, and what ran runs on. Warn: it is
-    told and ignored. Skip: it is not tried."""
+    starts from or is restored to. Enforce: code that cannot read it, or a script that fails before
+    its first query, ends that, and what ran runs on. Warn: it is told and ignored. Skip: it is not
+    tried."""
     rollback: Rollback = Rollback()
     """What happens if the changed job does not prove itself."""
 

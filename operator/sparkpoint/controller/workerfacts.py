@@ -29,6 +29,7 @@ class WorkerAnswer(Document):
     answer: str
     message: str = ""
     retry_helps: bool = False
+    kind: str | None = None
     savepoint: SavepointSummary | None = None
     details: Details | None = None
     problems: tuple[str, ...] = ()
@@ -57,6 +58,7 @@ def worker_fact(pod: Object, *, lost_since: datetime | None = None) -> WorkerFac
         lost=lost_since is not None,
         state=_state(pod, answer),
         answer=answer.answer if answer is not None else "",
+        kind=(answer.kind or "") if answer is not None else "",
         message=answer.message if answer is not None else _silence(pod),
         batches=_batches(answer),
         created=created_at(pod),

@@ -110,6 +110,7 @@ class Reason(Enum):
     INCOMPATIBLE = "Incompatible"
     SAVEPOINT_FAILED = "SavepointFailed"
     NOT_PREPARED = "NotPrepared"
+    SCRIPT_FAILED = "ScriptFailed"
     DRIVER_FAILING = "DriverFailing"
     OBJECT_REFUSED = "ObjectRefused"
     NOT_ADOPTED = "NotAdopted"
@@ -312,6 +313,7 @@ _HELD = {
         Reason.INCOMPATIBLE,
         Reason.SAVEPOINT_FAILED,
         Reason.NOT_PREPARED,
+        Reason.SCRIPT_FAILED,
         Reason.GAVE_UP,
     )
 }
@@ -321,7 +323,9 @@ _REMEDIES = {
     Reason.INCOMPATIBLE: "What ran before runs on. Change the code, or set "
     "spec.upgrade.compatibility to Warn.",
     Reason.SAVEPOINT_FAILED: "Check the repository and its credentials.",
-    Reason.NOT_PREPARED: "Check that a worker pod can be scheduled.",
+    Reason.NOT_PREPARED: "Check that a worker pod can be scheduled, and can read the savepoint.",
+    Reason.SCRIPT_FAILED: "What ran before runs on. Correct the code, or set "
+    "spec.upgrade.compatibility to Warn if it can start in its driver alone.",
     Reason.GAVE_UP: "Change spec.restartNonce to start it again.",
 }
 

@@ -246,6 +246,9 @@ class WorkerFact:
     """It never was: the API server does not take it."""
     answer: str = ""
     """Captured, NothingCommitted, Compatible, Incompatible, Unknown, Removed."""
+    kind: str = ""
+    """Of an answer that leaves the question open, if its reason is certain: SavepointUnreadable or
+    ScriptRaises of a trial."""
     message: str = ""
     batches: Mapping[str, int] = field(default_factory=dict)
     created: datetime | None = None

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from sparkpoint.runtime.model import ErrorInfo, RehearsalInfo, RehearsedQuery
+from sparkpoint.runtime.model import ErrorInfo, Hindrance, RehearsalInfo, RehearsedQuery
 from sparkpoint.runtime.script import ScriptEnd
 from sparkpoint.runtime.verdict import not_reached, removed, weigh
 
@@ -46,8 +46,18 @@ def conclude(course: Course) -> RehearsalInfo:
         state="done",
         verdict=weigh(query.verdict for query in queries.values()),
         error=error,
+        hindrance=_hindrance(course),
         queries=dict(sorted(queries.items())),
     )
+
+
+def _hindrance(course: Course) -> Hindrance | None:
+    """What is beyond doubt; a script that was cut short may have failed for that."""
+    if course.copy_error is not None and not course.is_called_off:
+        return "savepoint"
+    begun = bool(course.started or course.found)
+    fails = course.script.error is not None and course.cut_short is None
+    return "script" if fails and not begun else None
 
 
 def _missing(folder: str, course: Course) -> RehearsedQuery:

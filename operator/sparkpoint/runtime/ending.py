@@ -7,6 +7,7 @@ from sparkpoint.runtime.exits import Exit
 from sparkpoint.runtime.model import (
     EndReason,
     ErrorInfo,
+    Hindrance,
     RehearsalInfo,
     StopReport,
     Termination,
@@ -52,6 +53,8 @@ class Ending:
     made_session: bool
     on_query_failure: FailurePolicy = "fail"
     savepoint: str | None = None
+    hindrance: Hindrance | None = None
+    """Of the rehearsal."""
 
 
 def conclude(ending: Ending) -> Termination:
@@ -67,6 +70,7 @@ def conclude(ending: Ending) -> Termination:
         savepoint=ending.savepoint,
         queries=ending.report.queries,
         error=cause.error,
+        hindrance=ending.hindrance,
     )
 
 

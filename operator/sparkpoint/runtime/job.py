@@ -257,6 +257,7 @@ class RunningJob:
                 made_session=self._made_session,
                 on_query_failure=self._options.on_query_failure,
                 savepoint=self._savepoint,
+                hindrance=self._rehearsal.info().hindrance if self._rehearsal else None,
             )
         return conclude(ending)
 

@@ -14,6 +14,7 @@ __all__ = [
     "EndReason",
     "ErrorInfo",
     "GateInfo",
+    "Hindrance",
     "Job",
     "OperationState",
     "Progress",
@@ -35,6 +36,9 @@ __all__ = [
 
 Verdict = Literal["compatible", "incompatible", "unknown"]
 """What a rehearsal says; `unknown`: it could not find out."""
+Hindrance = Literal["savepoint", "script"]
+"""What kept a rehearsal from its verdict beyond doubt: the savepoint could not be copied, or the
+script failed before its first query."""
 SinkKind = Literal["file", "delta", "iceberg", "kafka", "foreachBatch", "other"]
 """As a manifest has it."""
 
@@ -127,6 +131,8 @@ class RehearsalInfo(Document):
     """The worst of all queries'; None while it is under way."""
     error: ErrorInfo | None = None
     """What kept it from finding out, if that is none of a single query."""
+    hindrance: Hindrance | None = None
+    """Whose error it is, where that is certain."""
     queries: dict[str, RehearsedQuery] = {}
 
 
@@ -265,6 +271,8 @@ class Termination(Document):
     queries_omitted: int = 0
     """How many did not fit."""
     error: ErrorInfo | None = None
+    hindrance: Hindrance | None = None
+    """Of the rehearsal, if there was one: a driver may end before anybody has asked for it."""
 
 
 class Job(Protocol):

@@ -299,6 +299,14 @@ def test_a_worker_that_failed_says_why() -> None:
     assert (fact.state, fact.message) == (WorkerState.FAILED, "access denied")
 
 
+def test_what_a_trial_is_certain_of_without_a_verdict_is_known() -> None:
+    answer = {"answer": "Unknown", "kind": "ScriptRaises", "message": "NameError: x"}
+
+    fact = worker_fact(worker(**ended(0, json.dumps(answer))))
+
+    assert (fact.state, fact.kind) == (WorkerState.SUCCEEDED, "ScriptRaises")
+
+
 def test_a_worker_that_ended_well_without_an_answer_has_failed() -> None:
     fact = worker_fact(worker(**ended(0, "hello")))
 

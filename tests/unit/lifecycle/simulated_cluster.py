@@ -437,14 +437,14 @@ class Cluster:
 
     def _rehearse(self, worker: Worker, run: Run, name: str) -> None:
         savepoint = self.savepoints.get(name)
-        if savepoint is None:
-            worker.state, worker.message = WorkerState.FAILED, "the savepoint is gone"
-            return
         worker.state = WorkerState.SUCCEEDED
+        if savepoint is None or self.repository_broken:
+            worker.answer, worker.kind = "Unknown", "SavepointUnreadable"
+            return
         fits = self._reads(run.revision.code, savepoint.written_by)
         worker.answer = "Compatible" if fits else "Incompatible"
         if self._behaviour(run.revision) is Behaviour.CRASHES_AT_START:
-            worker.answer = "Unknown"
+            worker.answer, worker.kind = "Unknown", "ScriptRaises"
 
     # --- within ----------------------------------------------------------------------------------
 

@@ -148,6 +148,7 @@ class Worker:
     """Ticks since its deletion was asked for."""
     state: WorkerState = WorkerState.RUNNING
     answer: str = ""
+    kind: str = ""
     message: str = ""
     stuck: str = ""
     batches: dict[str, int] = field(default_factory=dict)
@@ -183,6 +184,7 @@ def worker_fact(worker: Worker) -> WorkerFact:
         deleting=worker.deleting is not None,
         state=worker.state,
         answer=worker.answer,
+        kind=worker.kind,
         message=worker.message,
         batches=dict(worker.batches),
         created=worker.created,

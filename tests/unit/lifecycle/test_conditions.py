@@ -228,6 +228,7 @@ def test_a_query_that_has_nothing_to_do_need_not_commit() -> None:
         ("Incompatible", "spec.upgrade.compatibility"),
         ("SavepointFailed", "credentials"),
         ("NotPrepared", "scheduled"),
+        ("ScriptFailed", "spec.upgrade.compatibility"),
         ("GaveUp", "restartNonce"),
     ],
 )

@@ -4,6 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from sparkpoint.lifecycle import decide
 from sparkpoint.lifecycle.actions import Rehearse, RequestStop, StartDriver, StartWorker
 from sparkpoint.lifecycle.phases import Kind, Phase
@@ -151,3 +153,24 @@ def test_a_savepoint_that_is_being_taken_is_waited_for_without_complaint() -> No
     decision = decide(world(Record(), wish=wish(A, restore=coming)))
 
     assert decision.record.waiting is None
+
+
+@pytest.mark.parametrize("compatibility", ["Enforce", "Warn"])
+def test_a_savepoint_that_cannot_be_read_does_not_stop_the_job(compatibility: str) -> None:
+    record = during(
+        Kind.RESTORE,
+        Phase.PREPARE,
+        RUN,
+        target=TARGET,
+        restore="s2#1",
+        savepoint="visits-restore-7",
+    )
+    trial = worker("visits-restore-7-prepare-1-0", "Unknown", kind="SavepointUnreadable")
+    wished = wish(A, generation=2, restore=restore("s2"), compatibility=compatibility)
+
+    decision = decide(world(record, wish=wished, workers=(trial,), **HEALTHY))
+
+    assert (decision.record.operation, decision.record.run) == (None, RUN)
+    assert decision.record.held is not None
+    assert decision.record.held.reason == "NotPrepared"
+    assert decision.actions == ()

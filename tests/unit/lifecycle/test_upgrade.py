@@ -180,6 +180,36 @@ def test_any_other_verdict_is_told_and_the_upgrade_goes_on(
     assert [event.reason for event in decision.events] == ([reason] if reason else [])
 
 
+@pytest.mark.parametrize(
+    ("kind", "reason"), [("SavepointUnreadable", "NotPrepared"), ("ScriptRaises", "ScriptFailed")]
+)
+def test_what_is_certain_to_fail_does_not_stop_the_job_and_is_tried_again_later(
+    kind: str, reason: str
+) -> None:
+    workers = (worker(TRIAL, "Unknown", kind=kind, message="NameError: x (job.py:3)"),)
+    record = upgrading(Phase.PREPARE)
+
+    decision = decide(world(record, wish=wish(B), newest="s5", workers=workers, **HEALTHY))
+    warned = decide(
+        world(
+            record,
+            wish=wish(B, compatibility="Warn"),
+            newest="s5",
+            workers=workers,
+            **HEALTHY,
+        )
+    )
+
+    held = decision.record.held
+    assert (decision.record.operation, decision.record.run) == (None, OLD)
+    assert held is not None
+    assert (held.reason, held.message) == (reason, "NameError: x (job.py:3)")
+    assert held.until is not None
+    assert warned.record.operation is not None
+    assert warned.record.operation.phase is Phase.STOP
+    assert [event.reason for event in warned.events] == ["CompatibilityUnknown"]
+
+
 def test_code_that_begins_without_state_need_not_read_any() -> None:
     decision = decide(world(steady(OLD), wish=wish(B, mode="Stateless"), newest="s5", **HEALTHY))
 

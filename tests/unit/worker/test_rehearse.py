@@ -9,6 +9,7 @@ import pytest
 from sparkpoint.runtime.model import (
     EndReason,
     ErrorInfo,
+    Hindrance,
     RehearsalInfo,
     RehearsedQuery,
     Termination,
@@ -94,6 +95,30 @@ def test_a_driver_that_ends_before_its_verdict_is_unknown() -> None:
     assert (said.answer, said.kind) == ("Unknown", "ScriptFailed")
     assert "boom" in said.message
     assert (silent.answer, silent.retry_helps) == ("Unknown", True)
+
+
+@pytest.mark.parametrize(
+    ("hindrance", "kind"), [("savepoint", "SavepointUnreadable"), ("script", "ScriptRaises")]
+)
+def test_what_is_certain_without_a_verdict_is_said_in_a_word(
+    hindrance: Hindrance, kind: str
+) -> None:
+    error = ErrorInfo(type="NameError", message="name 'x' is not defined", where="script.py:3")
+    seen = info("unknown").model_copy(update={"error": error, "hindrance": hindrance})
+    last = Termination(
+        reason=EndReason.SCRIPT_FAILED,
+        message="boom",
+        exit_code=1,
+        clean=True,
+        epoch=0,
+        hindrance=hindrance,
+    )
+
+    asked, ended_before = judged(seen), ended(last)
+
+    assert (asked.answer, asked.kind) == ("Unknown", kind)
+    assert "NameError: name 'x' is not defined (script.py:3)" in asked.message
+    assert (ended_before.answer, ended_before.kind) == ("Unknown", kind)
 
 
 def test_our_master_and_conf_win_over_what_the_pod_says() -> None:

@@ -33,7 +33,14 @@ __all__ = [
     "unless_overtaken",
 ]
 
-_HELD = ("Incompatible", "SavepointFailed", "SavepointNotFound", "NotPrepared", "GaveUp")
+_HELD = (
+    "Incompatible",
+    "SavepointFailed",
+    "SavepointNotFound",
+    "NotPrepared",
+    "ScriptFailed",
+    "GaveUp",
+)
 _WAITING = ("WaitingForSavepoint",)
 
 

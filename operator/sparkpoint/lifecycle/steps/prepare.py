@@ -63,13 +63,26 @@ def _judged(world: World, worker: WorkerFact) -> Step:
     if worker.answer == "Incompatible" and world.wish.policy.compatibility == "Enforce":
         record = hold(world, "Incompatible", worker.message, until=None)
         return finish(replace(world, record=record), Result.FAILED, worker.message)
-    if worker.refused and world.wish.policy.compatibility == "Enforce":
-        return refuse(world, "NotPrepared", worker.message)
+    hindrance = _hindrance(world, worker)
+    if hindrance:
+        return refuse(world, hindrance, worker.message)
     step = advance(world)
     if worker.answer == "Compatible":
         return step
     reason = "Incompatible" if worker.answer == "Incompatible" else "CompatibilityUnknown"
     return _warned(step, reason, worker.message)
+
+
+def _hindrance(world: World, worker: WorkerFact) -> str:
+    """Why the job would be stopped for nothing, in a word; empty if nothing is known."""
+    enforced = world.wish.policy.compatibility == "Enforce"
+    # Whatever the code is worth, it cannot begin from what cannot be read.
+    needed = world.operation.kind in (Kind.START, Kind.RESTORE)
+    if worker.kind == "SavepointUnreadable" and (enforced or needed):
+        return "NotPrepared"
+    if worker.refused and enforced:
+        return "NotPrepared"
+    return "ScriptFailed" if worker.kind == "ScriptRaises" and enforced else ""
 
 
 def _warned(step: Step, reason: str, message: str) -> Step:

@@ -10,7 +10,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from sparkpoint.runtime.model import ErrorInfo, RehearsalInfo, RehearsedQuery, Termination
+from sparkpoint.runtime.model import (
+    ErrorInfo,
+    Hindrance,
+    RehearsalInfo,
+    RehearsedQuery,
+    Termination,
+)
 from sparkpoint.runtime.orders import Order
 from sparkpoint.savepoint.errors import SavepointError
 from sparkpoint.storage.errors import StorageError
@@ -34,6 +40,8 @@ _WORDS: dict[str, Word] = {
     "incompatible": "Incompatible",
     "unknown": "Unknown",
 }
+_KINDS: dict[Hindrance, str] = {"savepoint": "SavepointUnreadable", "script": "ScriptRaises"}
+"""What is certain although there is no verdict: it will be the same when the job has stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +140,11 @@ def judged(info: RehearsalInfo) -> Answer:
     answer = _WORDS[info.verdict or "unknown"]
     said = problems[0] if problems else f"{len(info.queries)} queries have made a batch of it."
     errors = [info.error, *(query.error for query in info.queries.values())]
+    if info.hindrance == "script":
+        said = f"The script fails before its first query: {said}"
     return Answer(
         answer=answer,
+        kind=_KINDS[info.hindrance] if info.hindrance is not None else None,
         message=" ".join([f"Savepoint {info.savepoint}: {said}", *notes]),
         retry_helps=answer == "Unknown" and any(each and each.retry_helps for each in errors),
         problems=problems,
@@ -149,7 +160,8 @@ def ended(last: Termination | None) -> Answer:
         )
         return Answer(answer="Unknown", message=message, retry_helps=True)
     message = f"The driver of the rehearsal ended before its verdict: {last.message}"
-    return Answer(answer="Unknown", message=message, kind=last.reason.value)
+    kind = _KINDS[last.hindrance] if last.hindrance is not None else last.reason.value
+    return Answer(answer="Unknown", message=message, kind=kind)
 
 
 def _problem(name: str, query: RehearsedQuery) -> str:

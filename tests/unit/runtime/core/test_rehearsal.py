@@ -210,6 +210,18 @@ def test_a_script_that_fails_says_why(world: World) -> None:
     assert "ValueError: no such table" in info.queries["b"].error.message
     assert info.error is not None
     assert info.error.message == "no such table"
+    assert info.hindrance is None
+
+
+def test_a_script_that_fails_before_its_first_query_does_so_beyond_doubt(world: World) -> None:
+    def script() -> None:
+        raise ValueError("no such module")
+
+    info = world.perform(script)
+
+    assert (info.verdict, info.hindrance) == ("unknown", "script")
+    assert info.error is not None
+    assert info.error.message == "no such module"
 
 
 def test_a_query_that_spark_refuses_is_told_to_the_script_too(world: World) -> None:
@@ -301,6 +313,7 @@ def test_a_savepoint_that_cannot_be_copied_ends_it_without_a_verdict(tmp_path: P
     assert (info.verdict, info.queries) == ("unknown", {})
     assert info.error is not None
     assert info.error.type == "NotARepository"
+    assert info.hindrance == "savepoint"
 
 
 def test_other_threads_of_the_script_may_wait_without_ending_it(world: World) -> None:
