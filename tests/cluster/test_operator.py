@@ -118,10 +118,15 @@ def test_executors_and_drivers_that_die_are_recovered_and_what_is_retained_is_ad
     namespace.kubectl("exec", job.drivers()[-1], "--", "sh", "-c", "kill -9 -1", "--")
     job.feed(1)
     job.await_exact()
+    job.await_phase("Running")
+    # Its end was seen: the next attempt goes on in the same directory.
+    assert job.status()["epoch"] == 1
     namespace.kubectl("delete", "pod", job.drivers()[-1], "--grace-period=0", "--force")
     job.feed(1)
     job.await_exact()
     job.await_phase("Running")
+    # The object is gone at once and the process a while later: it keeps its directory.
+    assert job.status()["epoch"] == 2
 
     namespace.kubectl("delete", "ssj", job.name, "--timeout=120s", timeout=150)
     gone = "sparkpoint.dev/job=visits"  # the last driver goes with its owner

@@ -73,6 +73,37 @@ def test_watches_feed_the_caches_and_wake_the_loops() -> None:
     }
 
 
+def test_the_end_of_a_pod_is_kept_when_it_is_deleted() -> None:
+    world, registry = World(), kopf.OperatorRegistry()
+    operator = put_together(world.cluster, world.dial)
+    register(registry, operator)
+    notice = handlers(registry)["notice-pod"]
+    job = {"metadata": {"name": "visits", "namespace": "shop", "uid": "j"}}
+    operator.job_cache.put(Key("shop", "visits"), job)
+    owner = {"apiVersion": "v1", "kind": "Job", "name": "visits", "uid": "j", "controller": True}
+    labels = {"job": "visits", "role": "driver", "epoch": "1", "attempt": "1"}
+    pod = {
+        "spec": {"containers": [{"name": "driver"}]},
+        "status": {
+            "containerStatuses": [{"name": "driver", "state": {"terminated": {"exitCode": 0}}}]
+        },
+        "metadata": {
+            "name": "visits-e1-a1",
+            "namespace": "shop",
+            "uid": "p",
+            "labels": {f"sparkpoint.dev/{name}": value for name, value in labels.items()},
+            "ownerReferences": [owner],
+        },
+    }
+
+    asyncio.run(notice(event={"type": "MODIFIED", "object": pod}))  # type: ignore[operator]
+    there = operator.last_words.of("j")
+    asyncio.run(notice(event={"type": "DELETED", "object": pod}))  # type: ignore[operator]
+
+    assert there == ()
+    assert operator.last_words.of("j") == (pod,)
+
+
 def test_a_job_that_changes_wakes_the_savepoints_that_wait_for_it() -> None:
     world, registry = World(), kopf.OperatorRegistry()
     operator = put_together(world.cluster, world.dial)
