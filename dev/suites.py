@@ -17,7 +17,7 @@ from dev.image.build import SECOND_SPARK_VERSION, build_images
 # Folder, how long it usually takes on 2 cores with warm caches, and how it is spread over them.
 _SUITES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("tests/unit", "2 min", ("-n", "2", "--dist", "loadfile")),
-    ("tests/spark", "15 min", ("-n", "2", "--dist", "worksteal")),
+    ("tests/spark", "17 min", ("-n", "2", "--dist", "worksteal")),
     ("tests/cluster", "12 min; 12 more with empty caches", ("-n", "2", "--dist", "worksteal")),
 )
 

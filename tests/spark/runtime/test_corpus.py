@@ -14,7 +14,7 @@ import pytest
 
 from sparkpoint.runtime.model import EndReason, Termination
 from tests.spark.runtime import truth
-from tests.spark.runtime.driver import Driver, Setting, driving
+from tests.spark.runtime.driver import QUICK_FILES, Driver, Setting, driving
 from tests.spark.workloads import WORKLOADS
 from tests.spark.workloads.inputs import write_files
 from tests.spark.workloads.judge import position, truth_at
@@ -27,7 +27,7 @@ def setting(tmp_path: Path) -> Setting:
     """A job with its input."""
     write_files(tmp_path / "input", range(FILES))
     (tmp_path / "output").mkdir()
-    return Setting(tmp_path)
+    return Setting(tmp_path, confs=QUICK_FILES)
 
 
 def run(setting: Setting, script: str, **options: tuple[str, ...]) -> tuple[Termination, str]:
