@@ -4,16 +4,34 @@ them."""
 import contextlib
 import json
 import zlib
+from collections.abc import Callable
+from datetime import UTC, timedelta, timezone
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sparkpoint.checkpoint.model import Role
 from sparkpoint.savepoint import CaptureRequest, Repository
 from sparkpoint.savepoint.errors import DamagedError, NewerFormatError, SavepointError
-from sparkpoint.savepoint.manifest import Manifest, canonical, identity_of, parse_manifest
+from sparkpoint.savepoint.manifest import (
+    FileSet,
+    Manifest,
+    OperatorInfo,
+    Parent,
+    QueryInfo,
+    SinkInfo,
+    SourceCut,
+    SourceInfo,
+    SourceOffset,
+    StoreInfo,
+    Timing,
+    canonical,
+    identity_of,
+    parse_manifest,
+)
 from sparkpoint.savepoint.names import object_path
 from sparkpoint.savepoint.table import FileRecord, decode_table, encode_table
 from sparkpoint.storage import DirectoryStore
@@ -36,6 +54,88 @@ RECORD = st.builds(
     role=st.sampled_from(Role),
     stamp=st.text(max_size=20),
 )
+T = TypeVar("T")
+
+
+def built(model: Callable[..., T], **parts: st.SearchStrategy[Any]) -> st.SearchStrategy[T]:
+    """As `st.builds`, which would give every field twice: by its name and by its alias."""
+    return st.fixed_dictionaries(parts).map(lambda values: model(**values))
+
+
+COUNT = st.integers(0, 2**63 - 1)
+TEXT = st.text(max_size=20)
+NAME = st.from_regex(r"[a-z0-9]([-a-z0-9._]{0,12}[a-z0-9])?", fullmatch=True)
+MOMENT = st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=-7))]))
+STORE = built(
+    StoreInfo,
+    name=TEXT,
+    partitions=COUNT,
+    base_versions=st.lists(COUNT, max_size=3),
+    files=COUNT,
+    bytes=COUNT,
+)
+OPERATOR = built(
+    OperatorInfo,
+    id=COUNT,
+    name=st.none() | TEXT,
+    metadata_version=st.none() | COUNT,
+    provider=TEXT,
+    partitions=COUNT,
+    stores=st.lists(STORE, max_size=2),
+)
+CUT = built(SourceCut, source=TEXT, path=TEXT, last=COUNT, interval=st.integers(1, 2**31 - 1))
+SINK = built(SinkInfo, kind=st.sampled_from(["file", "delta", "other"]), uri=st.none() | TEXT)
+QUERY = built(
+    QueryInfo,
+    prefix=PART,
+    id=TEXT,
+    batch=COUNT,
+    watermark_ms=st.integers(),
+    next_watermark_ms=st.integers(),
+    timestamp_ms=st.integers(),
+    sources=st.lists(built(SourceOffset, key=TEXT, offset=st.none() | TEXT), max_size=2),
+    conf=st.dictionaries(TEXT, TEXT, max_size=2),
+    operators=st.lists(OPERATOR, max_size=2),
+    sink=st.none() | SINK,
+    pending=st.booleans(),
+    offsets_version=COUNT,
+    commits_version=COUNT,
+    source_cuts=st.lists(CUT, max_size=1),
+    warnings=st.lists(TEXT, max_size=1),
+)
+MANIFEST = built(
+    Manifest,
+    format=st.just(1),
+    namespace=NAME,
+    job=NAME,
+    name=NAME,
+    created=MOMENT,
+    parent=st.none() | built(Parent, id=DIGEST, namespace=NAME, job=NAME, name=NAME),
+    source=built(SourceInfo, uri=TEXT, epoch=st.none() | TEXT),
+    revision=st.none() | TEXT,
+    spark_version=st.none() | TEXT,
+    trigger=st.none() | TEXT,
+    queries=st.lists(QUERY, min_size=1, max_size=2, unique_by=lambda query: query.prefix),
+    files=built(
+        FileSet,
+        table=DIGEST,
+        table_bytes=COUNT,
+        count=COUNT,
+        bytes=COUNT,
+        new_bytes=COUNT,
+        new_objects=COUNT,
+    ),
+    timing=built(Timing, started=MOMENT, seconds=st.floats(0, 1e9), tries=COUNT),
+)
+
+
+@given(manifest=MANIFEST)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_any_manifest_is_read_back_as_it_was_written(manifest: Manifest) -> None:
+    data = canonical(manifest)
+
+    assert parse_manifest(data, "here") == manifest
+    assert canonical(parse_manifest(data, "here")) == data
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("manifest-*.json")), ids=lambda p: p.stem)

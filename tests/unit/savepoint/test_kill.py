@@ -25,6 +25,8 @@ def kill(folder: Path, operation: str, count: int) -> None:
         check=False,
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-4000:]}"
+    hits = int(done.stdout.split()[0])
+    assert hits > count / 2, f"only {done.stdout}"
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
