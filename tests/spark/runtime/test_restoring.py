@@ -36,6 +36,11 @@ def test_a_driver_restores_what_it_begins_from_and_goes_on_exactly(tmp_path: Pat
         assert driver.end().clean
     where = ("--repository", repository, "--job", "tests/job", "--name", "before")
     _sparkpoint("savepoint", "create", "--checkpoint", first.epoch_dir, *where)
+    # Nobody said so, and no driver was left to ask.
+    manifest = Repository.open(DirectoryStore(repository)).find("tests/job/before").manifest
+    assert {query.prefix: query.sink for query in manifest.queries} == {
+        name: SinkInfo(kind="file", uri=str(output / name)) for name in NAMES
+    }
 
     write_files(inputs, range(4, 6))
     second = Setting(tmp_path / "second")

@@ -110,6 +110,6 @@ def test_the_next_capture_reads_what_is_new_and_what_the_planner_must_see(
 
     operator = {"state/0/_metadata/metadata", "state/0/0/_metadata/schema"}
     changes = {f"state/0/{partition}/3.changelog" for partition in range(3)}
-    marker = ".sparkpoint/restored.json"
-    assert set(reads) == {"metadata", "offsets/2", "commits/2", marker} | operator | changes
+    notes = {".sparkpoint/restored.json", ".sparkpoint/sink.json"}
+    assert set(reads) == {"metadata", "offsets/2", "commits/2"} | notes | operator | changes
     assert max(reads.values()) == 1
