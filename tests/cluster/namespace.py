@@ -11,6 +11,9 @@ from dev.console import Problem
 
 __all__ = ["Namespace"]
 
+_LONGEST_PAUSE = 3.0
+"""Seconds. A look costs a start of kubectl, which the pods that are waited for need more."""
+
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
@@ -47,11 +50,12 @@ class Namespace:
         pods: Sequence[str] = (),
     ) -> None:
         """Wait, bounded; on failure show the ends of the pods' logs."""
-        deadline = time.monotonic() + seconds
+        deadline, pause = time.monotonic() + seconds, 0.5
         while not condition():
             if time.monotonic() > deadline:
                 raise AssertionError(f"waited {seconds:.0f} s for {what}\n{self.describe(pods)}")
-            time.sleep(0.5)
+            time.sleep(pause)
+            pause = min(_LONGEST_PAUSE, pause * 1.5)
 
     def describe(self, pods: Sequence[str]) -> str:
         """The state of all pods, and the logs of some."""
