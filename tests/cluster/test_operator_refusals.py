@@ -38,9 +38,9 @@ def test_what_a_job_lacks_is_told_and_nothing_is_started(
     )
 
     # A pod template that cannot be merged is refused as a whole, with its field.
-    job.spec["driver"]["podTemplate"] = {"spec": {"containers": [{"image": "no-name"}]}}
+    job.spec["driver"]["podTemplate"] = {"spec": {"tolerations": "all"}}
     job.apply()
     job.await_condition("Accepted", "False", "InvalidSpec")
-    assert "driver.podTemplate" in job.condition("Accepted")["message"]
+    assert "spec.driver.podTemplate.spec.tolerations" in job.condition("Accepted")["message"]
     job.await_event("NotAccepted")
     namespace.kubectl("delete", "ssj", job.name, "--timeout=240s", timeout=270)

@@ -12,10 +12,11 @@ from tests.cluster.visits import output, truth, visited
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 _COPY = """
-import subprocess, sys
+import sys
+from sparkpoint.cli.main import main
 of, to, *options = sys.argv[1:]
-command = ["-m", "sparkpoint.cli", "savepoint", "copy", "still", "--from", of, "--to", to]
-subprocess.run([sys.executable, *command, *options], check=True)
+sys.argv = ["sparkpoint", "savepoint", "copy", "still", "--from", of, "--to", to, *options]
+main()
 """
 
 

@@ -405,8 +405,8 @@ class Cluster:
                 self._adopt(worker, name)
             case Capture(run=run, savepoint=name):
                 self._capture(worker, run.epoch, name)
-            case Rehearse(run=run, savepoint=name):
-                self._rehearse(worker, run, name)
+            case Rehearse(run=run, savepoint=name, captured_from=source):
+                self._rehearse(worker, run, self._copied(name, source))
             case RemoveData():
                 self.removed = True
                 worker.state, worker.answer = WorkerState.SUCCEEDED, "Removed"
@@ -435,13 +435,26 @@ class Cluster:
         worker.state, worker.answer = WorkerState.SUCCEEDED, "Captured"
         worker.batches = self._batches(epoch)
 
-    def _rehearse(self, worker: Worker, run: Run, name: str) -> None:
+    def _copied(self, name: str, source: Run | None) -> str | None:
+        """Whose state a trial gets to read; None if it cannot be read.
+
+        Where there is no savepoint, one is taken for the trial, and removed again. Its name is that
+        of nobody if nothing was committed.
+        """
+        if self.repository_broken:
+            return None
+        if source is not None:
+            return self.directories[source.epoch].written_by
         savepoint = self.savepoints.get(name)
+        return None if savepoint is None else savepoint.written_by
+
+    def _rehearse(self, worker: Worker, run: Run, written_by: str | None) -> None:
         worker.state = WorkerState.SUCCEEDED
-        if savepoint is None or self.repository_broken:
-            worker.answer, worker.kind = "Unknown", "SavepointUnreadable"
+        if not written_by:
+            worker.answer = "Unknown"
+            worker.kind = "SavepointUnreadable" if written_by is None else ""
             return
-        fits = self._reads(run.revision.code, savepoint.written_by)
+        fits = self._reads(run.revision.code, written_by)
         worker.answer = "Compatible" if fits else "Incompatible"
         if self._behaviour(run.revision) is Behaviour.CRASHES_AT_START:
             worker.answer, worker.kind = "Unknown", "ScriptRaises"
