@@ -16,7 +16,7 @@ import sys
 from sparkpoint.cli.main import main
 of, to, *options = sys.argv[1:]
 sys.argv = ["sparkpoint", "savepoint", "copy", "still", "--from", of, "--to", to, *options]
-main()
+sys.exit(main())
 """
 
 
