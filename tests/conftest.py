@@ -1,0 +1,15 @@
+"""What holds for every test."""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile(
+    "sparkpoint",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    # A landing must not depend on luck; whoever develops explores further.
+    derandomize="CI" in os.environ,
+)
+settings.load_profile("sparkpoint")
