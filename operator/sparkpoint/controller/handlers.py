@@ -47,7 +47,8 @@ def _watch_jobs(registry: kopf.OperatorRegistry, operator: Operator) -> None:
         _learn(operator.job_cache, key, event, body)
         operator.job_wakeups.notify(key)
         if event["type"] == "DELETED":
-            operator.jobs.forget(key)
+            # By its uid, as the cache has forgotten it already.
+            operator.jobs.forget(key, metadata(body)["uid"])
             operator.job_wakeups.forget(key)
         # What waits for the job: it may have begun to run, or ended an operation.
         for savepoint in operator.savepoint_cache.of(key):

@@ -229,12 +229,13 @@ class JobReconciler:
         ends = isinstance(error, ForbiddenError) and error.is_of_ending_namespace
         logger.log(logging.DEBUG if ends else logging.WARNING, "%s: %s", seen.job.key, error)
 
-    def forget(self, key: Key) -> None:
-        """The job is gone."""
+    def forget(self, key: Key, uid: str | None = None) -> None:
+        """The job is gone; its uid is that of the watch's, if none is given."""
         known = self._jobs.get(key, key.name)
-        if known is not None:
+        gone = uid if uid is not None or known is None else metadata(known)["uid"]
+        if gone is not None:
             for forget in (*self._memories, self._garbage.forget):
-                forget(metadata(known)["uid"])
+                forget(gone)
         self._jobs.drop(key, key.name)
         self._obstacles.clear(key)
         self._refusals.clear(key)

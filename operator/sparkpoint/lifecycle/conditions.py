@@ -369,7 +369,8 @@ def _not_rolled_back(record: Record, held: Held | None) -> str:
         if run.opened
         else f"If sinks do not fit savepoint {run.source.savepoint}, bring them to where it stands "
         "and set spec.restoreFrom to it, with sink: Fork for tables that remember the batches of "
-        "a query, else Resume."
+        "a query, else Resume. If a rewind has cut a sink already, set it to the savepoint that "
+        "was to be restored."
     )
     return (
         f"{held.message} The last stable revision does not run either, and is tried again: "

@@ -95,8 +95,7 @@ class Run:
     """Captured of the run before one that begins empty: if the user thinks better of it before the
     gate is opened, nothing is lost."""
     before: str | None = None
-    """Where sinks stand until the gate is opened, if that is another savepoint than the run begins
-    from: what the run before it was captured as."""
+    """Where sinks stand until the gate is opened: what the run before it was captured as."""
     given_up: "Run | None" = None
     """What was rolled back for this run: if sinks cannot be rewound, its last commit is the only
     way back."""

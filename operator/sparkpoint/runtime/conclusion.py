@@ -53,7 +53,9 @@ def conclude(course: Course) -> RehearsalInfo:
 
 def _hindrance(course: Course) -> Hindrance | None:
     """What is beyond doubt; a script that was cut short may have failed for that."""
-    if course.copy_error is not None and not course.is_called_off:
+    error = course.copy_error
+    # No space for the copy says nothing about the savepoint.
+    if error is not None and error.type != "Full" and not course.is_called_off:
         return "savepoint"
     begun = bool(course.started or course.found)
     fails = course.script.error is not None and course.cut_short is None

@@ -103,6 +103,10 @@ def test_the_end_of_a_pod_is_kept_when_it_is_deleted() -> None:
     assert there == ()
     assert operator.last_words.of("j") == (pod,)
 
+    gone = handlers(registry)["notice-job"]
+    asyncio.run(gone(event={"type": "DELETED", "object": job}))  # type: ignore[operator]
+    assert operator.last_words.of("j") == ()
+
 
 def test_a_job_that_changes_wakes_the_savepoints_that_wait_for_it() -> None:
     world, registry = World(), kopf.OperatorRegistry()

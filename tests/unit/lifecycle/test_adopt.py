@@ -70,12 +70,20 @@ def test_the_code_is_tried_on_it_first() -> None:
     assert decision.actions == (StartWorker(name="visits-start-1-prepare-1-0", task=task),)
 
 
-def test_code_that_cannot_go_on_from_it_is_not_started_and_not_tried_again() -> None:
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [("Incompatible", ""), ("Unknown", "ScriptRaises"), ("Unknown", "SavepointUnreadable")],
+)
+def test_code_that_cannot_go_on_from_it_is_not_started_and_not_tried_again(
+    answer: str, kind: str
+) -> None:
+    """Another try would capture all of it once more."""
     wished = wish(A, adopt=OLD)
     captured = decide(
         new(wished, decide(new(wished)).record, workers=(worker(WORKER, "Captured"),))
     )
-    verdict = worker("visits-start-1-prepare-1-0", "Incompatible", message="no query 'visits'")
+    trial, message = "visits-start-1-prepare-1-0", "no query 'visits'"
+    verdict = worker(trial, answer, kind=kind, message=message)
 
     refused = decide(new(wished, captured.record, workers=(verdict,)))
     corrected = decide(new(replace(wished, generation=2, revision=B), refused.record))
@@ -85,8 +93,10 @@ def test_code_that_cannot_go_on_from_it_is_not_started_and_not_tried_again() -> 
     assert refused.record.last is not None
     assert (refused.record.last.result, refused.record.last.message) == (
         Result.FAILED,
-        "no query 'visits'",
+        message,
     )
+    assert refused.record.held is not None
+    assert refused.record.held.until is None
     assert under_way(corrected).id == "start-2"
 
 

@@ -46,6 +46,8 @@ from tests.unit.lifecycle.worlds import (
 
 OLD = empty(A)
 NEW = from_savepoint("visits-upgrade-7", B, opened=False)
+CAPTURED = replace(NEW, before="visits-upgrade-7")
+"""The same once it is known where sinks stand."""
 HEALTHY = {"pods": (driver(OLD), executor(OLD)), "agent": running(OLD)}
 TRIAL = "visits-upgrade-7-prepare-1-0"
 
@@ -351,10 +353,10 @@ def test_a_stop_that_captured_is_followed_by_the_launch_at_once() -> None:
 
     decision = decide(world(upgrading(Phase.STOP), wish=wish(B), pods=pods))
 
-    assert decision.record.run == NEW
+    assert decision.record.run == CAPTURED
     assert decision.record.stable == stable(A, "visits-upgrade-7")
     assert not decision.record.progressed
-    assert decision.actions == (StartDriver(run=NEW, expect="restored"),)
+    assert decision.actions == (StartDriver(run=CAPTURED, expect="restored"),)
 
 
 def test_a_savepoint_of_another_stop_is_not_taken_for_this_one() -> None:
@@ -417,7 +419,7 @@ def test_only_a_clear_answer_counts_as_captured(answer: str) -> None:
 
     assert decision.record.operation is not None
     assert decision.record.operation.captured is bool(answer)
-    assert (decision.record.run == NEW) is bool(answer)
+    assert (decision.record.run == CAPTURED) is bool(answer)
 
 
 def test_a_job_that_never_committed_goes_on_in_its_directory() -> None:
@@ -593,6 +595,7 @@ def test_a_newer_wish_takes_over_before_the_next_driver_is_made() -> None:
     decision = decide(world(upgrading(Phase.STOP), wish=wished, pods=pods))
 
     run = from_savepoint("visits-upgrade-7", C, epoch=3, attempt=3, opened=False)
+    run = replace(run, before="visits-upgrade-7")
     assert decision.record.last is not None
     assert decision.record.last.result is Result.SUPERSEDED
     assert decision.actions == (StartDriver(run=run, expect="restored"),)
@@ -606,7 +609,7 @@ def test_a_suspension_takes_over_a_launch() -> None:
 
     assert decision.record.suspended
     assert decision.record.operation is None
-    assert decision.record.run == NEW
+    assert decision.record.run == CAPTURED
     assert decision.actions == ()
 
 

@@ -82,8 +82,7 @@ def _over(world: World, run: Run) -> Step:
     stable, target = record.stable, operation.target
     if target is None or target.epoch == run.epoch or operation.kind not in _TRIED:
         return advance(world)
-    stands = _sinks_stand_at(operation, run)
-    target = replace(target, before=stands if stands != target.source.savepoint else None)
+    target = replace(target, before=_sinks_stand_at(operation, run))
     if target.origin.begin is Begin.EMPTY:
         target = replace(target, left=operation.savepoint)
     record = record.with_operation(target=target)

@@ -10,6 +10,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from sparkpoint.runtime.conclusion import Course, conclude
 from sparkpoint.runtime.errors import ScriptOver
 from sparkpoint.runtime.identity import Place
 from sparkpoint.runtime.model import ErrorInfo, RehearsalInfo
@@ -360,3 +361,16 @@ def test_a_stand_in_seems_to_have_just_begun(world: World) -> None:
     world.perform(script)
 
     assert seen == ["a", True, None, None]
+
+
+def test_no_space_for_the_copy_says_nothing_about_the_savepoint() -> None:
+    course = Course(
+        savepoint="one",
+        expected=set(),
+        started=set(),
+        found={},
+        script=ScriptEnd(0),
+        copy_error=ErrorInfo(type="Full", message="no space left"),
+    )
+
+    assert conclude(course).hindrance is None
