@@ -72,7 +72,7 @@ def test_the_code_is_tried_on_it_first() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "kind"),
-    [("Incompatible", ""), ("Unknown", "ScriptRaises"), ("Unknown", "SavepointUnreadable")],
+    [("Incompatible", ""), ("Unknown", "ScriptRaises")],
 )
 def test_code_that_cannot_go_on_from_it_is_not_started_and_not_tried_again(
     answer: str, kind: str

@@ -64,8 +64,8 @@ def _judged(world: World, worker: WorkerFact) -> Step:
         record = hold(world, "Incompatible", worker.message, until=None)
         return finish(replace(world, record=record), Result.FAILED, worker.message)
     hindrance = _hindrance(world, worker)
-    if hindrance and world.operation.adopt is not None:
-        # Every Start anew would capture the whole checkpoint once more: an edit has to end this.
+    if hindrance == "ScriptFailed" and world.operation.adopt is not None:
+        # Every Start anew captures the whole checkpoint once more: only an edit can change this.
         record = hold(world, hindrance, worker.message, until=None)
         return finish(replace(world, record=record), Result.FAILED, worker.message)
     if hindrance:
