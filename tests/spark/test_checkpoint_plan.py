@@ -187,6 +187,7 @@ def test_lost_state_is_told_by_a_batch_without_input_and_no_stateless_query_is_s
     assert [("it seems to be lost" in text) for text in warnings] == [True] * warned
 
 
+@pytest.mark.soak
 def test_live_query_is_planned_and_copied_while_it_purges(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -212,6 +213,7 @@ def test_live_query_is_planned_and_copied_while_it_purges(
         assert_state(spark, job.workload, str(copy), position(copy))
 
 
+@pytest.mark.soak
 @pytest.mark.s3
 def test_live_query_on_s3_is_planned_and_copied(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

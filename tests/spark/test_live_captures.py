@@ -104,7 +104,7 @@ def _watched(repository: Repository) -> Iterator[list[str]]:
         thread.join(60)
 
 
-@pytest.mark.parametrize("provider", ["hdfs", "rocksdb-v2"])
+@pytest.mark.parametrize("provider", ["rocksdb-v2"])
 def test_live_captures_of_a_query_that_purges_at_once_restore_exactly(
     spark: SparkSession, tmp_path: Path, provider: str
 ) -> None:

@@ -23,7 +23,7 @@ _FILES = 5
     ("name", "provider"),
     [
         ("aggregation", "hdfs"),
-        ("transform", "rocksdb-v2"),
+        pytest.param("transform", "rocksdb-v2", marks=pytest.mark.soak),
         pytest.param("join", "rocksdb-changelog", marks=pytest.mark.soak),
     ],
 )
