@@ -17,9 +17,8 @@ from dev.image.build import SECOND_SPARK_VERSION, build_images
 # Folder, how long it usually takes on 2 cores with warm caches, and how it is spread over them.
 _SUITES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("tests/unit", "2 min", ("-n", "2", "--dist", "loadfile")),
-    ("tests/spark", "17 min", ("-n", "2", "--dist", "worksteal")),
-    # Three at a time, as they wait much: for pods, schedules and deadlines.
-    ("tests/cluster", "12 min; 12 more with empty caches", ("-n", "3", "--dist", "worksteal")),
+    ("tests/spark", "15 min", ("-n", "2", "--dist", "worksteal")),
+    ("tests/cluster", "20 min; 12 more with empty caches", ("-n", "2", "--dist", "worksteal")),
 )
 
 
@@ -39,7 +38,7 @@ def main() -> None:
         say(f"==> {folder} (usually {usually})")
         started = time.monotonic()
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", folder, "-q", "--durations=25", *spread],
+            [sys.executable, "-m", "pytest", folder, "-q", "--durations=10", *spread],
             check=False,
         )
         took[folder] = time.monotonic() - started

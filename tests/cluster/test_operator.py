@@ -9,7 +9,7 @@ from dev.operator import NAMESPACE as OPERATOR
 from tests.cluster.grounds import on_ground
 from tests.cluster.operated import Job, crashing_late, example, with_lines
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
 
 
 @on_ground("s3-rocksdb")

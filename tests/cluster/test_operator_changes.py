@@ -13,7 +13,7 @@ from tests.cluster.namespace import Namespace
 from tests.cluster.operated import Job, example, job_spec
 from tests.cluster.visits import output, truth, visited
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
 
 
 @on_ground("volume-hdfsbacked")
@@ -76,7 +76,7 @@ def test_another_spark_runs_on_and_what_does_not_fit_never_stops_the_job(
 ) -> None:
     load_images(operator, spark_version=SECOND_SPARK_VERSION)
     spec = job_spec()
-    spec["upgrade"] |= {"compatibility": "Enforce", "rollback": {"deadline": "60s"}}
+    spec["upgrade"] |= {"compatibility": "Enforce", "rollback": {"deadline": "150s"}}
     job = Job(namespace, spec)
     job.spec["image"] = f"sparkpoint.dev/runtime:spark-{SECOND_SPARK_VERSION}"
     job.begin()
@@ -99,7 +99,7 @@ def test_another_spark_runs_on_and_what_does_not_fit_never_stops_the_job(
     job.put_script(example() + "\n# for the newer Spark\n")
     job.spec["image"] = "sparkpoint.dev/nowhere:1"
     job.apply()
-    job.await_condition("Degraded", "True", "NotPrepared", seconds=300)
+    job.await_condition("Degraded", "True", "NotPrepared", seconds=400)
     assert "sparkpoint.dev/nowhere:1" in job.condition("Degraded")["message"]
     assert job.drivers() == driver
 

@@ -9,7 +9,7 @@ from tests.cluster.grounds import on_ground
 from tests.cluster.operated import Job
 from tests.cluster.visits import output, truth, visited
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
 
 _COPY = """
 import sys
