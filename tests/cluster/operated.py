@@ -146,7 +146,7 @@ class Job:
         feed(self.namespace, self.fed, files)
         self.fed += files
 
-    def await_exact(self, *, seconds: float = 180) -> None:
+    def await_exact(self, *, seconds: float = 300) -> None:
         """The counts equal the recomputed truth of all that was fed."""
         self.namespace.await_true(
             f"counts of {self.fed} files",
@@ -155,7 +155,7 @@ class Job:
             pods=self.drivers(),
         )
 
-    def await_lines(self, *, seconds: float = 180) -> None:
+    def await_lines(self, *, seconds: float = 300) -> None:
         """The file sink holds every line that was fed, once."""
         self.namespace.await_true(
             f"the lines of {self.fed} files",
@@ -169,7 +169,7 @@ class Job:
         found: list[str] = json.loads(self.namespace.python("toolbox", _FILES, root, pattern))
         return found
 
-    def await_phase(self, *phases: str, seconds: float = 180) -> None:
+    def await_phase(self, *phases: str, seconds: float = 300) -> None:
         """The phase is one of these, and nothing is under way."""
 
         def reached() -> bool:
@@ -180,7 +180,7 @@ class Job:
 
         self._await(f"phase {' or '.join(phases)}", reached, seconds)
 
-    def await_condition(self, kind: str, status: str, reason: str, *, seconds: float = 240) -> None:
+    def await_condition(self, kind: str, status: str, reason: str, *, seconds: float = 400) -> None:
         """A condition is so, for this reason."""
 
         def is_so() -> bool:
@@ -223,10 +223,10 @@ class Job:
             assert status.get("phase") != "Failed", status
             return status.get("phase") == "Completed" and all(field in status for field in fields)
 
-        self._await(f"savepoint {name}", there, 180)
+        self._await(f"savepoint {name}", there, 300)
         return self.savepoint(name)
 
-    def await_operation(self, kind: str, result: str, *, seconds: float = 240) -> dict[str, Any]:
+    def await_operation(self, kind: str, result: str, *, seconds: float = 400) -> dict[str, Any]:
         """The last operation is of this kind and ended so."""
 
         def ended() -> bool:

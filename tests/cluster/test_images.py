@@ -11,7 +11,7 @@ from dev.image.load import load_images
 from dev.jobs import RUNTIME_IMAGE
 from tests.cluster.namespace import Namespace
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 _STREAM = """
 import pathlib, sys, tempfile
@@ -57,7 +57,7 @@ print(done.returncode, len(archived) > 0.5 * len(loaded), len(archived), len(loa
 """
 
 
-def _run(namespace: Namespace, image: str, program: str, *, seconds: int = 120) -> str:
+def _run(namespace: Namespace, image: str, program: str, *, seconds: int = 240) -> str:
     pod = f"probe-{time.monotonic_ns()}"
     namespace.kubectl(
         *("run", pod, f"--image={image}", "--image-pull-policy=Never", "--restart=Never"),
@@ -104,6 +104,7 @@ def test_an_image_of_another_spark_version_runs_a_stream(
 ) -> None:
     load_images(cluster, spark_version=SECOND_SPARK_VERSION)
 
-    printed = _run(namespace, f"sparkpoint.dev/runtime:spark-{SECOND_SPARK_VERSION}", _STREAM)
+    image = f"sparkpoint.dev/runtime:spark-{SECOND_SPARK_VERSION}"
+    printed = _run(namespace, image, _STREAM, seconds=400)
 
     assert f"{SECOND_SPARK_VERSION} [('x', 2), ('y', 1)]" in printed

@@ -92,7 +92,7 @@ def test_a_revision_that_crashes_is_rolled_back_with_its_output(
     # A new edit breaks out; the operator dies in the midst of it, and its successor ends it.
     job.put_script(with_lines(example()) + "\n# mended\n")
     job.namespace.await_true(
-        "the upgrade to begin", lambda: job.status().get("operation"), seconds=60
+        "the upgrade to begin", lambda: job.status().get("operation"), seconds=120
     )
     operator.kubectl("-n", OPERATOR, "delete", "pod", "--all", "--force", "--grace-period=0")
     job.await_operation("Upgrade", "Succeeded")

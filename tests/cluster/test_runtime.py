@@ -22,7 +22,7 @@ from tests.cluster.visits import (
     truth,
 )
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(480)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 _TOKEN = "known-to-the-test"
 _QUERY = "url_visits"
@@ -63,14 +63,14 @@ def _await_batch(namespace: Namespace, batch: int) -> None:
             return False  # no pod address, or no agent yet
         return any((query["batch"] or 0) >= batch for query in queries)
 
-    namespace.await_true(f"batch {batch}", reached, seconds=150, pods=[JOB])
+    namespace.await_true(f"batch {batch}", reached, seconds=300, pods=[JOB])
 
 
 def _await_end(namespace: Namespace) -> Termination:
     def ended() -> bool:
         return driver_pod(namespace)["status"].get("phase") in ("Succeeded", "Failed")
 
-    namespace.await_true("the driver's end", ended, seconds=90, pods=[JOB])
+    namespace.await_true("the driver's end", ended, seconds=180, pods=[JOB])
     return last_word(namespace)
 
 
@@ -106,7 +106,7 @@ def _run_stop_and_go_on(namespace: Namespace, *, epoch_dir: str, repository: str
     namespace.await_true(
         "counts equal to the recomputed truth",
         lambda: output(namespace) == truth(10),
-        seconds=150,
+        seconds=300,
         pods=[JOB],
     )
     wanted = {"savepoint_name": "final", "savepoint": {"repository": repository, **endpoint}}
