@@ -91,9 +91,10 @@ class Observer:
     ) -> Observation:
         """One look. An agent that does not answer is seen as absent; the API server must answer."""
         intent = await self._intents.read(job)
-        pods = await self._look_at_pods(job)
+        watched = self._watched_pods(job)
+        pods = watched if watched is not None else await self._list_pods(job)
         answer = await self._ask_agent(job, pods)
-        if answer is not None and answer.progress.phase == "gated":
+        if watched is not None and answer is not None and answer.progress.phase == "gated":
             # Who else may write into its directory is no matter for a watch.
             pods = await self._list_pods(job)
         lost = await lost_pods(self._cluster, pods, self._clock())
@@ -126,8 +127,8 @@ class Observer:
             leftover=_leftover(job, seen),
         )
 
-    async def _look_at_pods(self, job: Job) -> Sequence[Object]:
-        """The watch is believed where it shows a driver that runs, and nothing is under way.
+    def _watched_pods(self, job: Job) -> Sequence[Object] | None:
+        """What the watch shows, where it is believed: a driver runs, and nothing is under way.
 
         At a gate it is not: see `observe`.
         """
@@ -137,7 +138,7 @@ class Observer:
             driver = _driver(known, job, run)
             if driver is not None and not is_over(driver) and not _is_deleting(driver):
                 return known
-        return await self._list_pods(job)
+        return None
 
     async def _list_pods(self, job: Job) -> Sequence[Object]:
         return await self._cluster.list(PODS, job.key.namespace, labels={JOB: job.key.name})
