@@ -63,13 +63,19 @@ def test_where_queries_write_is_known_from_what_their_driver_noted(place: Place)
     assert sinks_of(place, "first") == {"clicks": None, "visits": sink}
 
 
-def test_a_query_writes_where_it_wrote_at_the_savepoint_that_it_goes_on_from(place: Place) -> None:
+def _captured_live(place: Place) -> SinkInfo:
+    """The sink that a driver knew of when its running query was captured."""
     place.query("visits")
     place.publish()
     sink = SinkInfo(kind="delta", uri="s3://lake/visits")
     request = CaptureRequest(namespace="shop", job="visits", name="live", sinks={"visits": sink})
     repository = Repository.init(place.store(place.repository))
     repository.capture(place.store(place.epoch_dir), request)
+    return sink
+
+
+def test_a_query_writes_where_it_wrote_at_the_savepoint_that_it_goes_on_from(place: Place) -> None:
+    sink = _captured_live(place)
 
     capture(place)
 
@@ -77,12 +83,7 @@ def test_a_query_writes_where_it_wrote_at_the_savepoint_that_it_goes_on_from(pla
 
 
 def test_another_query_of_the_same_name_does_not_inherit_a_sink(place: Place) -> None:
-    place.query("visits")
-    place.publish()
-    sink = SinkInfo(kind="delta", uri="s3://lake/visits")
-    request = CaptureRequest(namespace="shop", job="visits", name="live", sinks={"visits": sink})
-    repository = Repository.init(place.store(place.repository))
-    repository.capture(place.store(place.epoch_dir), request)
+    _captured_live(place)
     place.store(place.epoch_dir).put("visits/metadata", [b'{"id":"another"}'])
 
     capture(place)
