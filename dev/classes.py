@@ -11,11 +11,11 @@ import pyspark
 from dev.cache import digest_of, exclusive
 from dev.console import run_program, step
 
-__all__ = ["archived_classes"]
+__all__ = ["SHORT_LIVED", "archived_classes"]
 
 _SCRIPT = Path(__file__).parent.parent / "images" / "archive_classes.py"
 # A test's JVM lives for minutes: compiling its code well costs more than it gives.
-_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def archived_classes(other: Mapping[str, str] | None = None) -> tuple[str, Mapping[str, str]]:
@@ -37,7 +37,7 @@ def archived_classes(other: Mapping[str, str] | None = None) -> tuple[str, Mappi
                     remedy="run the same command again; the output above tells what happened.",
                 )
             made.write_text(key)
-    options = f"{_SHORT_LIVED} -XX:SharedArchiveFile={home / 'classes.jsa'}"
+    options = f"{SHORT_LIVED} -XX:SharedArchiveFile={home / 'classes.jsa'}"
     return options, {"spark.driver.extraClassPath": str(home / "classpath.jar")}
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dev.classes import SHORT_LIVED
 from dev.image.build import DEFAULT_SPARK_VERSION
 
 __all__ = [
@@ -147,6 +148,8 @@ def _conf(job: SparkJob, namespace: str) -> dict[str, str]:
         "spark.sql.shuffle.partitions": "4",
         "spark.ui.enabled": "false",
         "spark.driver.extraClassPath": "/opt/python/pyspark/classpath.jar",
+        "spark.driver.extraJavaOptions": SHORT_LIVED,
+        "spark.executor.extraJavaOptions": SHORT_LIVED,
         **job.conf,
     }
 

@@ -1,5 +1,6 @@
 """A node seen from the machine: make its namespaces and its link, look after it, end it."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -21,7 +22,6 @@ __all__ = ["component_states", "is_running", "start_node", "stop_node"]
 _CHECKOUT = Path(__file__).parent.parent.parent
 _START_TIMEOUT = 150.0
 _LOG_TAIL = 15
-# The kernel takes network namespaces apart one by one, in its own time: of a busy node, minutes.
 _LINK_SECONDS = 240
 # A node outlives whoever started it; a collected Popen object would complain of that.
 _STARTED: list[subprocess.Popen[bytes]] = []
@@ -61,7 +61,7 @@ def stop_node(layout: Layout) -> None:
         # then kills the rest of the PID namespace.
         os.kill(pid, signal.SIGKILL)
         _await(lambda: not _alive(pid), 120, f"process {pid} of cluster {layout.name} to end")
-    _await(lambda: _link_gone(layout), _LINK_SECONDS, f"link {layout.link} to go")
+    _remove_link(layout)
     _await(lambda: cgroups.remove_groups(layout), 120, f"cgroup {layout.cgroup} to empty")
     (layout.folder / "node.pid").unlink(missing_ok=True)
 
@@ -166,8 +166,22 @@ def _start_failure(layout: Layout, states: dict[str, str]) -> Problem:
     )
 
 
-def _link_gone(layout: Layout) -> bool:
-    return not Path(f"/sys/class/net/{layout.link}").exists()
+def _remove_link(layout: Layout) -> None:
+    """Remove our end, and with it the node's.
+
+    Both go with the node's network namespace too, but the kernel takes that apart in its own time:
+    of a busy node, minutes.
+    """
+    link = Path(f"/sys/class/net/{layout.link}")
+    if link.exists():
+        with contextlib.suppress(FileNotFoundError):  # no `ip` here: then we have that time
+            subprocess.run(
+                ["ip", "link", "delete", layout.link],
+                env=tool_environment(),
+                stderr=subprocess.DEVNULL,
+                check=False,
+            )
+    _await(lambda: not link.exists(), _LINK_SECONDS, f"link {layout.link} to go")
 
 
 def _await(condition: Callable[[], object], seconds: float, what: str) -> None:

@@ -57,6 +57,8 @@ def namespace(cluster: Cluster) -> Iterator[Namespace]:
     cluster.kubectl("create", "namespace", made.name)
     yield made
     cluster.kubectl("delete", "namespace", made.name, "--wait=false")
+    # Drivers would take their time to stop at a boundary, beside the tests that come next.
+    made.kubectl("delete", "pods", "--all", "--grace-period=0", "--force", "--wait=false")
 
 
 @pytest.fixture

@@ -37,8 +37,12 @@ def box(namespace: Namespace) -> Namespace:
 
 
 @pytest.fixture
-def spare() -> Iterator[str]:
-    """The name of a cluster that does not exist yet and will not afterwards."""
+def spare(cluster: Cluster) -> Iterator[str]:
+    """The name of a cluster that does not exist yet and will not afterwards.
+
+    The cluster of the run stands by then: another worker that raises it meanwhile would leave
+    traces that are none of the spare one's.
+    """
     _remove(_SPARE)
     yield _SPARE
     _remove(_SPARE)
