@@ -16,9 +16,10 @@ from tests.cluster.grounds import Ground
 from tests.cluster.namespace import Namespace
 from tests.cluster.operated import Job, job_spec
 
+_HERE = Path(__file__).parent
 _CLUSTER = os.environ.get("TEST_CLUSTER", "test")
 _CONTEXT = os.environ.get("CONTEXT") or None
-_S3 = Path(__file__).parent.parent.parent / "dev" / "s3" / "seaweedfs.yaml"
+_S3 = _HERE.parent.parent / "dev" / "s3" / "seaweedfs.yaml"
 
 
 @pytest.fixture(scope="session")
@@ -39,6 +40,18 @@ def operator(cluster: Cluster) -> Cluster:
     with exclusive(f"tests-of-{_CLUSTER}"):
         install_operator(cluster)
     return cluster
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What may take longest comes first, so that no worker ends alone with a long story."""
+    ours = [item for item in items if item.path.is_relative_to(_HERE)]
+    others = [item for item in items if item not in ours]
+    items[:] = others + sorted(ours, key=_longest, reverse=True)
+
+
+def _longest(item: pytest.Item) -> float:
+    marker = item.get_closest_marker("timeout")
+    return float(marker.args[0]) if marker else 0.0
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
