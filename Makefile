@@ -13,6 +13,8 @@ CLUSTER    ?= demo
 CONTEXT    ?=
 SPARK_VERSION ?=
 export CLUSTER CONTEXT
+# Hundreds of processes import the same packages: compile them once.
+unexport PYTHONDONTWRITEBYTECODE
 
 ifneq ($(words $(CACHE)),1)
 $(error The cache folder '$(CACHE)' has a space in its name; set SPARKPOINT_CACHE to another one)
@@ -60,7 +62,7 @@ format: setup ## Format and fix what can be fixed
 	@$(VENV)/bin/ruff check --fix .
 
 test-fast: setup ## Unit tests only, under two minutes
-	@$(PY) -m pytest tests/unit -q -n 2 --dist loadfile
+	@$(PY) -m pytest tests/unit -q -n 4 --dist loadfile
 
 test: lint ## Everything: unit tests, real Spark, real S3, real Kubernetes
 	@$(PY) -m dev.suites

@@ -14,17 +14,14 @@ from dev.cluster.programs import kubernetes_binaries
 from dev.console import run_command, say
 from dev.image.build import SECOND_SPARK_VERSION, build_images
 
-# Folder, how long it usually takes on 2 cores with warm caches, and how it is spread over them.
+# One test at a time to whoever is free, as they differ by minutes.
+_BY_TEST = ("--dist", "load", "--maxschedchunk", "1")
+# Folder, how long it usually takes on 2 cores with warm caches, and how it is spread over them:
+# tests wait for other processes, so there are more workers than cores.
 _SUITES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("tests/unit", "2 min", ("-n", "2", "--dist", "loadfile")),
-    ("tests/spark", "15 min", ("-n", "2", "--dist", "worksteal")),
-    # One test at a time to whoever is free, as they differ by minutes. Pods mostly wait, so there
-    # are more workers than cores.
-    (
-        "tests/cluster",
-        "13 min; 12 more with empty caches",
-        ("-n", "3", "--dist", "load", "--maxschedchunk", "1"),
-    ),
+    ("tests/unit", "2 min", ("-n", "4", "--dist", "loadfile")),
+    ("tests/spark", "12 min", ("-n", "3", *_BY_TEST)),
+    ("tests/cluster", "13 min; 12 more with empty caches", ("-n", "3", *_BY_TEST)),
 )
 
 

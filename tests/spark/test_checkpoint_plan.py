@@ -27,7 +27,7 @@ from tests.support.s3 import running_s3_server
 
 _FIRST, _ALL = 4, 6
 # test_savepoints.py goes through every combination; here a share keeps the planner honest.
-_SHARE = sorted(random.Random(1).sample(COMBINATIONS, 4))
+_SHARE = sorted(random.Random(1).sample(COMBINATIONS, 2))
 
 
 class Job:
@@ -103,7 +103,11 @@ def test_copy_of_the_planned_files_continues_exactly_without_the_original(
 
 @pytest.mark.parametrize(
     ("name", "provider"),
-    [("aggregation", "rocksdb"), ("aggregation", "hdfs"), ("chained", "rocksdb-v2")],
+    [
+        pytest.param("aggregation", "rocksdb", marks=pytest.mark.soak),
+        pytest.param("aggregation", "hdfs", marks=pytest.mark.soak),
+        ("chained", "rocksdb-v2"),
+    ],
 )
 def test_fork_from_an_older_batch_writes_only_what_came_after_it(
     spark: SparkSession, tmp_path: Path, name: str, provider: str
@@ -127,7 +131,9 @@ def test_fork_from_an_older_batch_writes_only_what_came_after_it(
     assert read_by_spark == fork.workload.read_output(fork.sink).total()
 
 
-@pytest.mark.parametrize("provider", ["hdfs", "rocksdb-changelog"])
+@pytest.mark.parametrize(
+    "provider", [pytest.param("hdfs", marks=pytest.mark.soak), "rocksdb-changelog"]
+)
 def test_base_of_the_parent_is_used_again_after_newer_snapshots_and_their_purge(
     spark: SparkSession, tmp_path: Path, provider: str
 ) -> None:

@@ -1,6 +1,5 @@
 """Signals reach us whatever a script does with them. No Spark: the script is all there is."""
 
-import os
 import signal
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import pytest
 
 from sparkpoint.runtime.model import EndReason
 from tests.spark.runtime.driver import Setting, driving
+from tests.support.processes import await_end
 
 BLOCKS = """
 import time
@@ -101,5 +101,4 @@ def test_a_jvm_that_is_still_starting_does_not_stay_behind(tmp_path: Path) -> No
         termination = driver.end(30)
 
     assert termination.reason is EndReason.TERMINATED
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(begun.read_text()), 0)
+    await_end(int(begun.read_text()))

@@ -13,6 +13,7 @@ from sparkpoint.runtime.agent import Agent
 from sparkpoint.runtime.agent.savepoints import QUEUE
 from sparkpoint.runtime.client import AgentRefusedError, SyncAgentClient
 from sparkpoint.runtime.model import OperationState, SavepointRequest
+from tests.support.processes import alive
 from tests.unit.runtime.agent.conftest import Connect
 from tests.unit.runtime.agent.fakes import FakeJob, await_true
 from tests.unit.runtime.agent.test_access import ask, error_of
@@ -26,14 +27,6 @@ def orders(root: Path) -> list[tuple[str, int]]:
     log = root / "log"
     lines = log.read_text().splitlines() if log.exists() else []
     return [(line.split()[0], int(line.split()[1])) for line in lines]
-
-
-def alive(process: int) -> bool:
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
 
 
 def test_a_savepoint_ends_with_its_summary(client: SyncAgentClient) -> None:
