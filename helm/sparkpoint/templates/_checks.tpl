@@ -33,6 +33,14 @@
 - monitoring.dashboard.enabled is true, but metrics.enabled is false, so it would stay empty: set metrics.enabled=true.
 {{- end }}
 {{- end }}
+{{- if and $values.networkPolicy.enabled (not $values.networkPolicy.monitoring) }}
+{{- if $values.monitoring.serviceMonitor.enabled }}
+- monitoring.serviceMonitor.enabled is true, but networkPolicy.monitoring is empty, so Prometheus could not reach the operator: list where it runs.
+{{- end }}
+{{- if and $values.monitoring.podMonitor.enabled $values.networkPolicy.drivers.enabled }}
+- monitoring.podMonitor.enabled is true, but networkPolicy.monitoring is empty, so Prometheus could not reach drivers: list where it runs.
+{{- end }}
+{{- end }}
 {{- if and (not $values.serviceAccount.create) (not $values.serviceAccount.name) }}
 - serviceAccount.create is false, but serviceAccount.name is empty: name the account that the operator runs as.
 {{- end }}

@@ -7,6 +7,7 @@ __all__ = ["COMBINATIONS", "EVERYTHING", "NAMESPACED"]
 _WATCHED: Object = {"scope": "Namespaces", "namespaces": ["shop", "lab"]}
 NAMESPACED: Object = {"watch": _WATCHED}
 _ON: Object = {"enabled": True, "labels": {"release": "prometheus"}}
+_PROMETHEUS: Object = {"namespaceSelector": {"matchLabels": {"team": "watch"}}}
 EVERYTHING: Object = {
     "image": {"digest": f"sha256:{'0' * 64}"},
     "imagePullSecrets": [{"name": "registry"}],
@@ -27,6 +28,7 @@ EVERYTHING: Object = {
     },
     "networkPolicy": {
         "enabled": True,
+        "monitoring": [_PROMETHEUS],
         "apiServer": {"cidrs": ["10.0.0.1/32"]},
         "drivers": {"extraIngress": [{"ports": [{"port": 4040}]}]},
     },
@@ -56,6 +58,7 @@ COMBINATIONS: dict[str, Object] = {
         "rbac": {"create": False},
         "jobs": {"namespaces": ["shop"], "serviceAccount": {"create": False, "name": "theirs"}},
         "leaderElection": {"enabled": False},
+        "uninstallNotice": {"enabled": False},
         "metrics": {"enabled": False},
         "networkPolicy": {"enabled": True, "drivers": {"enabled": False}},
         "fullnameOverride": "other",

@@ -32,6 +32,11 @@ class Rendered:
         """All objects of a kind."""
         return [body for body in self.objects if body["kind"] == kind]
 
+    def hook(self, event: str) -> Object:
+        """The only one that is run at this event."""
+        [found] = [b for b in self.hooks if b["metadata"]["annotations"]["helm.sh/hook"] == event]
+        return found
+
     def one(self, kind: str, name: str | None = None) -> Object:
         """The only one of its kind, or of its name."""
         named = [b for b in self.of(kind) if name in (None, b["metadata"]["name"])]

@@ -116,9 +116,3 @@ def test_a_savepoint_is_too_old_by_its_schedule_and_by_a_limit_if_there_is_one()
     assert len(old) == 2
     assert old[1].endswith("> 86400")
     assert len([r for r in group["rules"] if r["alert"] == "SparkpointSavepointTooOld"]) == 1
-
-
-def test_the_metrics_that_are_still_to_come_are_not_told_yet() -> None:
-    told = set(re.findall(r"^# TYPE (\S+)", Metrics().render(), re.M))
-
-    assert not told & _COMING, "these are there now: take them off the list"

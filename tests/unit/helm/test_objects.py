@@ -50,10 +50,10 @@ def test_every_object_has_a_name_its_labels_and_a_namespace_of_its_own(chart: Re
 
 def test_every_pod_is_restricted(chart: Rendered) -> None:
     templates = [body["spec"]["template"] for body in chart.of("Deployment")]
-    pods = [*templates, *(hook for hook in chart.hooks if hook["kind"] == "Pod")]
-    assert len(pods) == 2
+    assert len(templates) == 1
+    assert {hook["kind"] for hook in chart.hooks} == {"Pod"}
 
-    for pod in pods:
+    for pod in (*templates, *chart.hooks):
         spec = pod["spec"]
         assert spec["securityContext"]["runAsNonRoot"] is True
         assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
@@ -177,7 +177,7 @@ def test_the_agents_answer_the_operator_and_monitoring_alone() -> None:
     assert operator["namespaceSelector"]["matchLabels"] == {
         "kubernetes.io/metadata.name": NAMESPACE
     }
-    assert monitoring == [{"namespaceSelector": {}}]
+    assert monitoring == EVERYTHING["networkPolicy"]["monitoring"]
     assert executors["from"][0]["podSelector"]["matchExpressions"][0]["key"] == JOB
     assert not any(_covers(port, AGENT_PORT) for port in executors["ports"])
     assert all(any(_covers(port, each) for port in executors["ports"]) for each in (1, 7078, 65535))
@@ -195,8 +195,19 @@ def test_the_operator_reaches_dns_the_api_server_and_agents_and_nothing_else() -
     assert agents["to"][0]["namespaceSelector"] == {}
     [ingress] = policy["ingress"]
     assert ingress["ports"] == [{"port": 8080}]
+    *monitoring, tests = ingress["from"]
+    assert monitoring == EVERYTHING["networkPolicy"]["monitoring"]
+    assert tests["podSelector"]["matchLabels"].items() <= _labels(cluster.hook("test")).items()
     named = namespaced.one("NetworkPolicy", "sparkpoint-operator")["spec"]["egress"][2]["to"][0]
     assert named["namespaceSelector"]["matchExpressions"][0]["values"] == ["shop", "lab"]
+
+
+def test_nobody_reads_metrics_unless_it_is_said_who_may() -> None:
+    chart = render({"networkPolicy": {"enabled": True}, "jobs": {"namespaces": ["shop"]}})
+
+    operator = chart.one("NetworkPolicy", "sparkpoint-operator")["spec"]["ingress"]
+    drivers = chart.one("NetworkPolicy", "sparkpoint-drivers")["spec"]["ingress"]
+    assert [len(rule["from"]) for rule in (operator[0], drivers[0])] == [1, 1]
 
 
 def test_drivers_are_scraped_where_they_are_served() -> None:
@@ -231,6 +242,11 @@ def _container(chart: Rendered) -> Object:
 def _arguments(chart: Rendered) -> list[str]:
     arguments: list[str] = _container(chart)["args"]
     return arguments
+
+
+def _labels(body: Object) -> dict[str, str]:
+    labels: dict[str, str] = body["metadata"]["labels"]
+    return labels
 
 
 def _covers(port: Object, number: int) -> bool:

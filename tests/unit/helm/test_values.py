@@ -12,6 +12,7 @@ from tests.unit.helm.rendering import Object, refusal
 
 _TWO: Object = {"replicas": 2, "leaderElection": {"enabled": False}}
 _SILENT: Object = {"metrics": {"enabled": False}}
+_GUARDED: Object = {"networkPolicy": {"enabled": True}}
 _LISTED: Object = {"scope": "Namespaces", "namespaces": ["shop"]}
 
 CONTRADICTIONS: dict[str, tuple[Object, str]] = {
@@ -54,6 +55,16 @@ CONTRADICTIONS: dict[str, tuple[Object, str]] = {
         {**_SILENT, "monitoring": {"dashboard": {"enabled": True}}},
         "monitoring.dashboard.enabled is true, but metrics.enabled is false, so it would stay "
         "empty: set metrics.enabled=true.",
+    ),
+    "unreachable operator": (
+        {**_GUARDED, "monitoring": {"serviceMonitor": {"enabled": True}}},
+        "monitoring.serviceMonitor.enabled is true, but networkPolicy.monitoring is empty, so "
+        "Prometheus could not reach the operator: list where it runs.",
+    ),
+    "unreachable drivers": (
+        {**_GUARDED, "monitoring": {"podMonitor": {"enabled": True}}},
+        "monitoring.podMonitor.enabled is true, but networkPolicy.monitoring is empty, so "
+        "Prometheus could not reach drivers: list where it runs.",
     ),
     "account": (
         {"serviceAccount": {"create": False}},
@@ -103,7 +114,7 @@ def _sentences(text: str) -> list[str]:
         ({"replicas": -1}, "at '/replicas'"),
         ({"image": {"digest": "latest"}}, "at '/image/digest'"),
         ({"metrics": {"port": 80}}, "at '/metrics/port': minimum"),
-        ({"networkPolicy": {"monitoring": []}}, "at '/networkPolicy/monitoring': minItems"),
+        ({"networkPolicy": {"apiServer": {"ports": []}}}, "/apiServer/ports': minItems"),
         ({"monitoring": {"serviceMonitor": {"interval": "often"}}}, "serviceMonitor/interval"),
     ],
 )
