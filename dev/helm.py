@@ -103,8 +103,8 @@ def _environment(cluster: Cluster | None) -> Mapping[str, str]:
 
 
 def rendered(release: str, namespace: str, values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The chart's objects with these values, without those of `helm test`."""
-    named = ("template", release, CHART, "--namespace", namespace, "--skip-tests")
+    """The chart's objects with these values, without what Helm runs at certain events."""
+    named = ("template", release, CHART, "--namespace", namespace, "--no-hooks")
     text = helm(*named, "--values", "-", text=yaml.safe_dump(dict(values)))
     return [body for body in yaml.safe_load_all(text) if body]
 
