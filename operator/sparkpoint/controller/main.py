@@ -19,7 +19,7 @@ from sparkpoint.controller.cluster import JOBS, SAVEPOINTS
 from sparkpoint.controller.errors import ClusterError, NotFoundError
 from sparkpoint.controller.handlers import register
 from sparkpoint.controller.health import serve_health
-from sparkpoint.controller.leadership import FencedCluster, Leadership, fenced
+from sparkpoint.controller.leadership import LEASE_NAME, FencedCluster, Leadership, fenced
 from sparkpoint.controller.logs import LogFormat, configure_logs
 from sparkpoint.controller.metrics import Metrics
 from sparkpoint.controller.settings import configure
@@ -53,6 +53,7 @@ class Options:
     health_port: int
     lease_namespace: str | None
     """None: this is the only operator."""
+    lease_name: str
 
 
 @click.command(context_settings={"auto_envvar_prefix": "SPARKPOINT", "show_default": True})
@@ -78,8 +79,14 @@ class Options:
 @click.option(
     "--lease-namespace",
     default=_own_namespace,
-    help="Where the Lease is that lets one of several operators act.  [default: the pod's own]",
+    help="Where the Lease is that lets one of several operators act; empty: there is but this one."
+    "  [default: the pod's own]",
     show_default=False,
+)
+@click.option(
+    "--lease-name",
+    default=LEASE_NAME,
+    help="Which Lease it is: operators that serve different namespaces need different ones.",
 )
 @click.option("--log-format", type=click.Choice(["console", "json"]), default="console")
 @click.option("--verbose", is_flag=True, help="Log every pass.")
@@ -89,6 +96,7 @@ def main(
     concurrency: int,
     health_port: int,
     lease_namespace: str | None,
+    lease_name: str,
     log_format: LogFormat,
     verbose: bool,
 ) -> None:
@@ -99,7 +107,9 @@ def main(
         context=context,
         concurrency=concurrency,
         health_port=health_port,
-        lease_namespace=lease_namespace,
+        # Empty is how an environment or a chart says that there is none.
+        lease_namespace=lease_namespace or None,
+        lease_name=lease_name,
     )
     try:
         asyncio.run(run(options))
@@ -139,6 +149,7 @@ async def _serve_in_turn(
         identity=socket.gethostname(),
         monotonic=time.monotonic,
         now=utc_now,
+        name=options.lease_name,
     )
     operator = put_together(
         FencedCluster(cluster, leadership),
