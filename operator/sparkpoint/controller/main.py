@@ -157,10 +157,7 @@ async def _serve(options: Options, cluster: ApiServer, operator: Operator) -> No
     registry = kopf.OperatorRegistry()
     register(registry, operator)
     _log_in(registry, cluster)
-    pages = serve_health(
-        options.health_port, metrics=operator.metrics, last_pass=operator.last_pass
-    )
-    async with pages as port:
+    async with serve_health(options.health_port, metrics=operator.metrics) as port:
         served = ", ".join(options.namespaces) or "all namespaces"
         logger.info("Serving %s; pages on port %d", served, port)
         await kopf.operator(

@@ -17,6 +17,7 @@ from sparkpoint.controller.errors import (
 )
 from sparkpoint.controller.events import Events
 from sparkpoint.controller.executor import Executor
+from sparkpoint.controller.figures import job_figures
 from sparkpoint.controller.garbage import Garbage
 from sparkpoint.controller.jobs import Job, read_job
 from sparkpoint.controller.keys import Key, is_paused
@@ -160,7 +161,7 @@ class JobReconciler:
     async def _write(self, seen: Observation, decision: Decision) -> None:
         key, former = seen.job.key, seen.job.status
         status = report(seen, decision, self._obstacles.of(key))
-        self._metrics.seen("job", key, status["phase"])
+        self._show(seen, status)
         if not self._is_worth_writing(key, former, status, seen.world.now):
             return
         try:
@@ -170,6 +171,20 @@ class JobReconciler:
             raise
         self._jobs.put(key, written)
         self._told[key] = seen.world.now
+        for outcome in decision.ended:
+            self._metrics.ended(
+                outcome.kind.value,
+                outcome.result.value,
+                seconds=(outcome.finished - outcome.started).total_seconds(),
+                downtime=outcome.downtime,
+            )
+
+    def _show(self, seen: Observation, status: dict[str, Any]) -> None:
+        key = seen.job.key
+        self._metrics.seen("job", key, status["phase"])
+        spec, now = seen.intent.spec, seen.world.now
+        figures = job_figures(key, status, seen.own_savepoints, spec=spec, now=now)
+        self._metrics.figures(key, figures)
 
     def _is_worth_writing(
         self, key: Key, former: Any, status: dict[str, Any], now: datetime

@@ -44,8 +44,6 @@ class Operator:
     job_wakeups: Wakeups[Key]
     savepoint_wakeups: Wakeups[Key]
     metrics: Metrics
-    last_pass: Callable[[], float | None]
-    """When a pass ended last, by the monotonic clock."""
 
 
 def utc_now() -> datetime:
@@ -65,6 +63,7 @@ def put_together(
 ) -> Operator:
     """An operator; `concurrency` is how many passes may run at once, `may_act` whether any may."""
     metrics, gate = metrics or Metrics(), asyncio.Semaphore(concurrency)
+    metrics.acts = may_act
     job_cache, pod_cache, savepoint_cache = ObjectCache(), ObjectCache(), ObjectCache()
     last_words = LastWords(job_cache)
     store, tokens = RevisionStore(cluster), Tokens(cluster, make_token)
@@ -89,10 +88,9 @@ def put_together(
         savepoints=savepoint_cache,
         clock=clock,
     )
-    passes = Passes("job", gate, metrics, may_act=may_act)
     jobs = JobReconciler(
         cluster,
-        passes=passes,
+        passes=Passes("job", gate, metrics, may_act=may_act),
         observer=observer,
         executor=Executor(cluster, store=store, tokens=tokens, dial=dial, savepoints=savepoints),
         savepoints=savepoints,
@@ -137,5 +135,4 @@ def put_together(
         job_wakeups=Wakeups(),
         savepoint_wakeups=Wakeups(),
         metrics=metrics,
-        last_pass=lambda: passes.last,
     )
