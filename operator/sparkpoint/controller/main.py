@@ -13,7 +13,7 @@ import aiohttp
 import click
 import kopf
 
-from sparkpoint.controller.agents import Agent, Dial
+from sparkpoint.controller.agents import Dial, dial_over
 from sparkpoint.controller.apiserver import ApiServer
 from sparkpoint.controller.cluster import JOBS, SAVEPOINTS
 from sparkpoint.controller.errors import ClusterError, NotFoundError
@@ -24,15 +24,10 @@ from sparkpoint.controller.logs import LogFormat, configure_logs
 from sparkpoint.controller.metrics import Metrics
 from sparkpoint.controller.settings import configure
 from sparkpoint.controller.wiring import Operator, put_together, utc_now
-from sparkpoint.runtime.client import AgentClient
 
 __all__ = ["main"]
 
 logger = logging.getLogger(__name__)
-
-_AGENT_TIMEOUT: Final = 5.0
-"""Seconds: an agent answers from memory; one that takes longer is as good as silent."""
-
 
 _ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
@@ -112,10 +107,7 @@ async def run(options: Options) -> None:
     metrics = Metrics()
     cluster = await ApiServer.connect(options.context, asked=metrics.asked)
     async with aiohttp.ClientSession() as session:
-
-        def dial(url: str, token: str) -> Agent:
-            return AgentClient(url, token, timeout=_AGENT_TIMEOUT, session=session)
-
+        dial = dial_over(session)
         try:
             await _check_resources(cluster, options.namespaces)
             if options.lease_namespace is None:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
+from sparkpoint.controller.correlation import topic_of
 from sparkpoint.controller.errors import (
     ClusterError,
     ConflictError,
@@ -60,7 +61,7 @@ class Passes:
             self._metrics.pulse.beat()
             return Requeue(seconds=_STANDBY)
         lock = self._locks.setdefault(key, asyncio.Lock())
-        with self._metrics.pulse.wait() as begin:
+        with topic_of(key), self._metrics.pulse.wait() as begin:
             async with lock, self._gate:
                 begin()
                 begun = time.monotonic()

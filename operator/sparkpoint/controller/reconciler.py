@@ -9,6 +9,7 @@ from typing import Any, Final
 from sparkpoint.api.scalars import OnDelete
 from sparkpoint.controller.cache import ObjectCache
 from sparkpoint.controller.cluster import JOBS, Cluster, Object, find, metadata
+from sparkpoint.controller.correlation import correlation_id, relate
 from sparkpoint.controller.errors import (
     ConflictError,
     ForbiddenError,
@@ -41,6 +42,7 @@ from sparkpoint.lifecycle.actions import (
     StartWorker,
     StoreRevision,
 )
+from sparkpoint.lifecycle.record import Record
 from sparkpoint.lifecycle.waiting import missed
 from sparkpoint.runtime.model import OperationState
 
@@ -107,8 +109,10 @@ class JobReconciler:
         if not job.guarded:
             # Nothing is made before we are sure to be asked when the job is deleted.
             return Requeue(seconds=_SOON)
+        _relate(job, job.record)
         seen = await self._observer.observe(job, self._obstacles.of(key), self._refusals.of(key))
         decision = _decide(seen)
+        _relate(job, decision.record)
         if _only_stores(decision, job) and self._obstacles.of(key) is None:
             # The revision first: a status that knows the new spec and no operation would lie.
             return await self._act(seen, decision)
@@ -256,6 +260,13 @@ class JobReconciler:
         self._refusals.clear(key)
         self._told.pop(key, None)
         self._passes.forget(key)
+
+
+def _relate(job: Job, record: Record) -> None:
+    """From here on the pass is about the operation that this record has under way."""
+    operation = record.operation
+    if operation is not None:
+        relate(job.key, operation.id, correlation_id(job.uid, operation.id))
 
 
 def _decide(seen: Observation) -> Decision:

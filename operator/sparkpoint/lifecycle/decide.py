@@ -64,11 +64,14 @@ def decide(world: World) -> Decision:
 
 
 def _of_operation(step: Step, before: Record) -> tuple[Event, ...]:
-    """Events belong to the operation that was under way, or to the one that begins with them."""
+    """Events that do not say it belong to the operation that was under way."""
     operation = before.operation or step.record.operation
     if operation is None:
         return step.events
-    return tuple(replace(event, operation=operation.id) for event in step.events)
+    return tuple(
+        event if event.operation else replace(event, operation=operation.id)
+        for event in step.events
+    )
 
 
 def _ended(after: Record, before: Record) -> tuple[Outcome, ...]:
