@@ -48,6 +48,7 @@ class Options:
     health_port: int
     lease_namespace: str | None
     """None: this is the only operator."""
+    unsafe_pods: bool = False
 
 
 @click.command(context_settings={"auto_envvar_prefix": "SPARKPOINT", "show_default": True})
@@ -76,6 +77,11 @@ class Options:
     help="Where the Lease is that lets one of several operators act.  [default: the pod's own]",
     show_default=False,
 )
+@click.option(
+    "--allow-unsafe-pods",
+    is_flag=True,
+    help="Let pod templates have host paths, host networks, privileges and the like.",
+)
 @click.option("--log-format", type=click.Choice(["console", "json"]), default="console")
 @click.option("--verbose", is_flag=True, help="Log every pass.")
 def main(
@@ -84,6 +90,7 @@ def main(
     concurrency: int,
     health_port: int,
     lease_namespace: str | None,
+    allow_unsafe_pods: bool,
     log_format: LogFormat,
     verbose: bool,
 ) -> None:
@@ -95,6 +102,7 @@ def main(
         concurrency=concurrency,
         health_port=health_port,
         lease_namespace=lease_namespace,
+        unsafe_pods=allow_unsafe_pods,
     )
     try:
         asyncio.run(run(options))
@@ -112,7 +120,11 @@ async def run(options: Options) -> None:
             await _check_resources(cluster, options.namespaces)
             if options.lease_namespace is None:
                 operator = put_together(
-                    cluster, dial, concurrency=options.concurrency, metrics=metrics
+                    cluster,
+                    dial,
+                    concurrency=options.concurrency,
+                    unsafe_pods=options.unsafe_pods,
+                    metrics=metrics,
                 )
                 await _serve(options, cluster, operator)
             else:
@@ -137,6 +149,7 @@ async def _serve_in_turn(
         fenced(dial, leadership),
         may_act=leadership.holds,
         concurrency=options.concurrency,
+        unsafe_pods=options.unsafe_pods,
         metrics=metrics,
     )
     async with asyncio.TaskGroup() as tasks:

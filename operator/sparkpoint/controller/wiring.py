@@ -21,6 +21,7 @@ from sparkpoint.controller.operationsavepoints import OperationSavepoints
 from sparkpoint.controller.passes import Passes
 from sparkpoint.controller.reconciler import JobReconciler
 from sparkpoint.controller.revisionstore import RevisionStore
+from sparkpoint.controller.safepods import SafePods
 from sparkpoint.controller.savepointobserver import SavepointObserver
 from sparkpoint.controller.savepoints import SavepointReconciler
 from sparkpoint.controller.savepointuses import SavepointUses
@@ -59,16 +60,19 @@ def put_together(
     clock: Callable[[], datetime] = utc_now,
     make_token: Callable[[], str] = random_token,
     may_act: Callable[[], bool] = lambda: True,
+    unsafe_pods: bool = False,
     metrics: Metrics | None = None,
 ) -> Operator:
-    """An operator; `concurrency` is how many passes may run at once, `may_act` whether any may."""
+    """An operator; `concurrency` is how many passes may run at once, `may_act` whether any may,
+    and `unsafe_pods` whether pods may reach into their nodes."""
+    cluster = cluster if unsafe_pods else SafePods(cluster)
     metrics, gate = metrics or Metrics(), asyncio.Semaphore(concurrency)
     metrics.acts = may_act
     job_cache, pod_cache, savepoint_cache = ObjectCache(), ObjectCache(), ObjectCache()
     last_words = LastWords(job_cache)
     store, tokens = RevisionStore(cluster), Tokens(cluster, make_token)
     events = Events(cluster)
-    intents = Intents(cluster, store, clock=clock)
+    intents = Intents(cluster, store, clock=clock, unsafe_pods=unsafe_pods)
     uses = SavepointUses(job_cache)
     upkeep = Upkeep(
         cluster,
