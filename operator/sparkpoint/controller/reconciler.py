@@ -204,7 +204,9 @@ class JobReconciler:
             try:
                 await self._executor.perform(action, seen, decision.record)
             except (ForbiddenError, UnprocessableError) as error:
-                await self._refused(seen, decision, action, error)
+                # Whoever refuses a pod may quote it.
+                discreet = type(error)(seen.redaction.text(str(error)))
+                await self._refused(seen, decision, action, discreet)
                 return Requeue(seconds=min(_wait(decision), _REFUSED))
         if decision.actions or operation is None:
             self._obstacles.clear(key)

@@ -114,7 +114,9 @@ class SavepointReconciler:
             except (ForbiddenError, UnprocessableError) as error:
                 # It is decided upon like a worker that failed.
                 helps = isinstance(error, ForbiddenError)
-                self._refused[key] = Refusal(message=explained(error), retry_helps=helps)
+                # Whoever refuses a pod may quote it.
+                words = sight.redaction.text(explained(error))
+                self._refused[key] = Refusal(message=words, retry_helps=helps)
                 return Requeue(seconds=0.0)
         await self._tidy(sight, decision)
         return _requeue(view, decision)
