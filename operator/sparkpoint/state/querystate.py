@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sparkpoint.checkpoint.errors import IncompleteError
-from sparkpoint.checkpoint.layout import store_folder
+from sparkpoint.checkpoint.layout import DEFAULT_STORE, store_folder
 from sparkpoint.checkpoint.model import Operator
 from sparkpoint.checkpoint.names import CODEC, DECODABLE, codec_name
 from sparkpoint.state.errors import UnsupportedStateError
@@ -24,8 +24,15 @@ _STRICT = "spark.sql.streaming.statefulOperator.useStrictDistribution"
 _AGGREGATION = "spark.sql.streaming.aggregation.stateFormatVersion"
 _JOIN = "spark.sql.streaming.join.stateFormatVersion"
 _GROUPS = "spark.sql.streaming.flatMapGroupsWithState.stateFormatVersion"
-_KNOWN_FORMATS = {_AGGREGATION: ("1", "2"), _JOIN: ("1", "2"), _GROUPS: ("1", "2")}
-"""The versions of state formats whose keys we know; a later one may place them otherwise."""
+_FORMATS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "stateStoreSave": {_AGGREGATION: ("1", "2")},
+    "symmetricHashJoin": {_JOIN: ("2",)},
+    "flatMapGroupsWithState": {_GROUPS: ("1", "2")},
+    "applyInPandasWithState": {_GROUPS: ("1", "2")},
+}
+"""Operator -> conf -> the state formats whose keys we know. Spark 4 runs no join of format 1."""
+_LEGACY = "1"
+"""The format of a checkpoint that is too old to say it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +69,19 @@ def refusal_to_move(operator: Operator, conf: Mapping[str, str]) -> str | None:
         return unreadable
     if conf.get(_STRICT) != "true":
         return f"its keys may be placed by some of their columns only ({_STRICT} is not true)"
-    for key, known in _KNOWN_FORMATS.items():
-        if conf.get(key, known[0]) not in known:
-            return f"{key} is {conf[key]}; known are {' and '.join(known)}"
+    for key, known in _formats(operator).items():
+        found = conf.get(key, _LEGACY)
+        if found not in known:
+            return f"{key} is {found}; known is {' and '.join(known)}"
     return None
+
+
+def _formats(operator: Operator) -> Mapping[str, tuple[str, ...]]:
+    if operator.name is not None:
+        return _FORMATS.get(operator.name, {})
+    # Spark 3.5 records no names; a join is told by its stores.
+    joins = any(store.name != DEFAULT_STORE for store in operator.stores)
+    return _FORMATS["symmetricHashJoin"] if joins else _FORMATS["stateStoreSave"]
 
 
 def placed_stores(

@@ -124,7 +124,9 @@ def test_a_joins_stores_move_together_by_the_join_key_alone(
         name: StoreOf(key, _VALUE, [{(*k, i)[: len(key)]: (1,) for k, i in rows}], hashed)
         for name, (key, hashed) in _JOIN.items()
     }
-    made = HandMade(tmp_path_factory.mktemp("made"), stores, 3, name="symmetricHashJoin")
+    conf = {"spark.sql.streaming.join.stateFormatVersion": "2"}
+    folder = tmp_path_factory.mktemp("made")
+    made = HandMade(folder, stores, 3, name="symmetricHashJoin", conf=conf)
     root = made.write()
 
     repartition_query(root, partitions=wanted)
@@ -156,7 +158,14 @@ def test_rows_that_are_placed_by_another_rule_are_refused(tmp_path: Path) -> Non
         ({"conf": {"spark.sql.streaming.stateStore.compression.codec": "snappy"}}, "snappy"),
         ({"conf": {"spark.sql.streaming.stateStore.rowChecksum.enabled": "true"}}, "checksums"),
         ({"conf": {"spark.sql.streaming.stateStore.encodingFormat": "avro"}}, "avro"),
-        ({"conf": {"spark.sql.streaming.join.stateFormatVersion": "4"}}, "is 4"),
+        (
+            {
+                "name": "symmetricHashJoin",
+                "conf": {"spark.sql.streaming.join.stateFormatVersion": "4"},
+            },
+            "is 4",
+        ),
+        ({"name": "symmetricHashJoin"}, "join.stateFormatVersion is 1"),
         (
             {"conf": {"spark.sql.streaming.statefulOperator.useStrictDistribution": "false"}},
             "useStrictDistribution",
