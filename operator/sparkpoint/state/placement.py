@@ -9,11 +9,13 @@ What is not listed here is refused by name. That the rule is the right one is no
 before anything is rewritten, every row is compared with it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sparkpoint.checkpoint.model import Operator
+from sparkpoint.state import swift
 from sparkpoint.state.errors import UnsupportedStateError
+from sparkpoint.state.manyhash import hash_keys
 from sparkpoint.state.murmur import SEED, row_hasher
 from sparkpoint.state.types import Atom, Column, StoreSchema
 
@@ -40,6 +42,8 @@ _JOIN_STORES = {
 """Store -> columns behind the join key."""
 _SESSION_START = "sessionStartTime"
 _SIGN = 0x80000000
+_FEW = 32
+"""So many keys at least before numpy is faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +59,26 @@ class Placement:
         """How many partitions the store has in a query of `wanted` partitions."""
         return wanted if self.columns else 1
 
-    def hasher(self) -> Callable[[bytes], int]:
-        """Key -> hash; modulo the number of partitions it is the partition.
+    def hasher(self) -> Callable[[Sequence[bytes]], list[int]]:
+        """Keys -> their hashes; modulo the number of partitions they are the partitions.
 
         UnsupportedStateError names a column whose type we cannot hash.
         """
         if not self.columns:
-            return lambda key: 0
+            return lambda keys: [0] * len(keys)
+        one = self._one()
+        numpy = swift.library("numpy")
+        if numpy is None:
+            return lambda keys: [one(key) for key in keys]
+
+        def several(keys: Sequence[bytes]) -> list[int]:
+            if len(keys) < _FEW:
+                return [one(key) for key in keys]
+            return hash_keys(numpy, keys, self.columns, width=self.width)
+
+        return several
+
+    def _one(self) -> Callable[[bytes], int]:
         hashed = row_hasher(self.columns, width=self.width)
 
         def signed(key: bytes) -> int:

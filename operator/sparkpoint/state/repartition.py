@@ -6,6 +6,7 @@ changes. Every row is compared with Spark's rule for its place before it is move
 afterwards: rows, digest and placement must be right, or the copy is not to be used.
 """
 
+import itertools
 import shutil
 import struct
 from collections.abc import Iterator
@@ -29,6 +30,8 @@ __all__ = ["MovedStore", "repartition_query"]
 
 _NEW = ".sparkpoint-moved"
 """Where new snapshots grow, beside the state that they replace."""
+_TOGETHER = 4096
+"""Rows whose keys are hashed at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +114,14 @@ def _placed(
     hashed, count = store.placement.hasher(), len(store.partitions)
     part = store.partitions[number]
     records: Iterator[Record] = tally.through(read_store(copy, part))
-    try:
-        for key, value in records:
-            place = hashed(key)
+    while batch := list(itertools.islice(records, _TOGETHER)):
+        try:
+            places = hashed([key for key, _ in batch])
+        except (struct.error, IndexError) as error:
+            raise DamagedError(
+                f"{part.folder} holds a key that does not fit its schema."
+            ) from error
+        for place, (key, value) in zip(places, batch, strict=True):
             if place % count != number:
                 raise refusal(
                     f"{part.folder} holds a key that belongs to partition {place % count} of "
@@ -121,8 +129,6 @@ def _placed(
                     "moved by hand. It cannot be repartitioned."
                 )
             yield place, key, value
-    except (struct.error, IndexError) as error:
-        raise DamagedError(f"{part.folder} holds a key that is shorter than its schema.") from error
 
 
 def _replace(root: Path, plan: BatchPlan, stores: list[PlacedStore], partitions: int) -> None:

@@ -13,7 +13,7 @@ from sparkpoint.checkpoint.errors import DamagedError
 from sparkpoint.checkpoint.lz4 import decompress as decompress_slowly
 from sparkpoint.checkpoint.lz4 import xxh32
 
-__all__ = ["checksums", "compress", "decompress"]
+__all__ = ["checksums", "compress", "decompress", "library"]
 
 _SEED = 0x9747B28C
 _MASK = 0xFFFFFFFF
@@ -23,7 +23,8 @@ _FEW = 8
 
 
 @functools.cache
-def _library(name: str) -> Any:  # both are without types
+def library(name: str) -> Any:  # both are without types
+    """The module of this name; None if it is not installed."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -32,7 +33,7 @@ def _library(name: str) -> Any:  # both are without types
 
 def decompress(block: bytes, size: int, path: str) -> bytes:
     """One LZ4 block of `size` bytes."""
-    arrow = _library("pyarrow")
+    arrow = library("pyarrow")
     if arrow is None:
         return decompress_slowly(block, path, size + 1)
     try:
@@ -44,7 +45,7 @@ def decompress(block: bytes, size: int, path: str) -> bytes:
 
 def compress(block: bytes) -> bytes | None:
     """The block in LZ4; None if nobody here can, or if it would not be smaller."""
-    arrow = _library("pyarrow")
+    arrow = library("pyarrow")
     if arrow is None or not block:
         return None
     packed: bytes = arrow.compress(block, codec="lz4_raw", asbytes=True)
@@ -53,7 +54,7 @@ def compress(block: bytes) -> bytes | None:
 
 def checksums(blocks: Sequence[bytes]) -> list[int]:
     """The xxHash of each block, with the seed of lz4-java."""
-    numpy = _library("numpy")
+    numpy = library("numpy")
     size = max(map(len, blocks), default=0)
     alike = [number for number, block in enumerate(blocks) if len(block) == size]
     if numpy is None or len(alike) < _FEW or not size or size % 16:

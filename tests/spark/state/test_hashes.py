@@ -8,9 +8,11 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import numpy
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
+from sparkpoint.state.manyhash import hash_keys
 from sparkpoint.state.murmur import SEED, row_hasher
 from sparkpoint.state.types import parse_columns
 from sparkpoint.state.unsafe import Value, decode_row
@@ -96,5 +98,6 @@ def test_random_rows_of_every_type_have_the_hash_and_the_values_that_spark_sees(
     hashed = row_hasher(columns, width=len(columns))
     found = [struct.unpack("<i", struct.pack("<I", hashed(row, 0, SEED)))[0] for row in rows]
     assert found == expected
+    assert hash_keys(numpy, rows, columns, width=len(columns)) == expected
     values = [_comparable(decode_row(row, columns)) for row in rows]
     assert values == [_comparable(_as_kept(row)) for row in given]

@@ -4,11 +4,13 @@ import json
 import struct
 from pathlib import Path
 
+import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkpoint.state.errors import UnsupportedStateError
+from sparkpoint.state.manyhash import hash_keys
 from sparkpoint.state.murmur import SEED, hash_bytes, hash_int, hash_long, row_hasher
 from sparkpoint.state.placement import Placement
 from sparkpoint.state.types import Array, Atom, Column, DataType, Unknown, parse_columns
@@ -30,6 +32,38 @@ def test_a_row_of_every_type_has_the_hash_that_spark_gave_it(number: int) -> Non
     found = row_hasher(_COLUMNS, width=len(_COLUMNS))(bytes.fromhex(row), 0, SEED)
 
     assert _signed(found) == expected
+
+
+def test_the_hashes_of_all_rows_at_once_are_those_of_each() -> None:
+    rows = [bytes.fromhex(row) for row, _ in _HASHES["rows"]]
+
+    found = hash_keys(numpy, rows, _COLUMNS, width=len(_COLUMNS))
+
+    assert found == [expected for _, expected in _HASHES["rows"]]
+
+
+@given(st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1) | st.none(), st.text() | st.none())))
+def test_keys_of_any_length_are_hashed_alike_one_by_one_and_at_once(
+    keys: list[tuple[int | None, str | None]],
+) -> None:
+    fields = (("a", "long"), ("b", "string"))
+    columns = tuple(Column(name, Atom(kind)) for name, kind in fields)
+    rows = [pack_row(key, fields) for key in [*keys, (1, "long " * 300)]]
+    hashed = row_hasher(columns, width=2)
+
+    found = hash_keys(numpy, rows, columns, width=2)
+
+    assert found == [_signed(hashed(row, 0, SEED)) for row in rows]
+
+
+@pytest.mark.parametrize(
+    "row", [b"", bytes(15), bytes(16), bytes(16) + b"\x09\0\0\0\x10\0\0\0", bytes(20) + b"\1\0\0\0"]
+)
+def test_a_row_that_does_not_fit_its_schema_is_never_hashed(row: bytes) -> None:
+    columns = (Column("a", Atom("long")), Column("b", Atom("string")))
+
+    with pytest.raises(IndexError):
+        hash_keys(numpy, [row], columns, width=2)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +92,7 @@ def test_a_key_is_placed_as_the_definition_says(
     columns = tuple(Column(name, Atom(kind)) for name, kind in _KEY)
     row = pack_row((a, b, c), _KEY)
 
-    place = Placement(columns, 3).hasher()(row) % partitions
+    place = Placement(columns, 3).hasher()([row])[0] % partitions
 
     assert place == partition_of((a, b, c), _KEY, partitions)
 
@@ -69,8 +103,8 @@ def test_only_the_first_columns_count_when_others_stand_behind_them() -> None:
 
     rows = [pack_row((7, text, 1), _KEY) for text in ("x", "y", None)]
 
-    assert len({hashed(row) for row in rows}) == 1
-    assert hashed(rows[0]) == _signed(hash_long(7, 0, SEED))
+    assert set(hashed(rows)) == {_signed(hash_long(7, 0, SEED))}
+    assert set(hashed(rows * 50)) == {_signed(hash_long(7, 0, SEED))}
 
 
 def test_minus_zero_and_every_nan_have_one_hash() -> None:

@@ -200,7 +200,7 @@ def test_a_key_that_is_shorter_than_its_schema_is_damage(tmp_path: Path) -> None
     root = _made(tmp_path, partitions=1)
     (root / "state/0/0/1.delta").write_bytes(file_of([(b"\0" * 8, b"")]))
 
-    with pytest.raises(DamagedError, match="shorter than its schema"):
+    with pytest.raises(DamagedError, match="does not fit its schema"):
         repartition_query(root, partitions=2)
 
 
