@@ -85,7 +85,7 @@ _CHANGES = st.lists(
 
 
 @given(_CHANGES, st.integers(1, 9), st.integers(1, 9), st.booleans())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_random_state_is_the_same_in_any_number_of_partitions_and_back(
     tmp_path_factory: pytest.TempPathFactory,
     changes: list[Mapping[Row, Row | None]],
@@ -114,7 +114,7 @@ def test_random_state_is_the_same_in_any_number_of_partitions_and_back(
 
 
 @given(st.lists(st.tuples(_KEYS, st.integers(0, 4)), max_size=12), st.integers(1, 6))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_joins_stores_move_together_by_the_join_key_alone(
     tmp_path_factory: pytest.TempPathFactory,
     rows: list[tuple[tuple[str | None, int | None], int]],
