@@ -6,8 +6,6 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-import pyspark
-
 from dev.cache import digest_of, exclusive
 from dev.console import run_program, step
 
@@ -24,7 +22,7 @@ def archived_classes(other: Mapping[str, str] | None = None) -> tuple[str, Mappi
     `other` is the environment of another Spark: its classes are its own, and ours before them on
     the class path would be run in their place.
     """
-    home = Path(other["SPARK_HOME"]) if other else Path(pyspark.__file__).parent
+    home = Path(other["SPARK_HOME"]) if other else _own_home()
     with exclusive(f"classes-{digest_of([str(home)])}"):
         made = home / "classes.key"
         key = digest_of([_SCRIPT, home / "version.py", _java_version()])
@@ -39,6 +37,13 @@ def archived_classes(other: Mapping[str, str] | None = None) -> tuple[str, Mappi
             made.write_text(key)
     options = f"{SHORT_LIVED} -XX:SharedArchiveFile={home / 'classes.jsa'}"
     return options, {"spark.driver.extraClassPath": str(home / "classpath.jar")}
+
+
+def _own_home() -> Path:
+    # Only here: whoever wants the options of short-lived pods alone need not load Spark.
+    import pyspark
+
+    return Path(pyspark.__file__).parent
 
 
 def _java_version() -> str:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
 
 from sparkpoint.controller.agents import AgentAnswer, Dial, agent_fact, ask_agent
 from sparkpoint.controller.cache import ObjectCache
@@ -27,12 +26,9 @@ from sparkpoint.lifecycle.naming import life_of
 from sparkpoint.lifecycle.phases import Phase
 from sparkpoint.lifecycle.record import Revision, Run
 from sparkpoint.lifecycle.world import AgentFact, PodFact, Wish, WorkerFact, World
-from sparkpoint.runtime.redaction import Redaction
+from sparkpoint.runtime.redaction import NOTHING_SECRET, Redaction
 
 __all__ = ["Observation", "Observer", "agent_url"]
-
-
-_NOTHING_SECRET: Final = Redaction(())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +44,7 @@ class Observation:
     """The SparkSavepoints that name the job, also those of an earlier job of this name."""
     own_savepoints: tuple[Object, ...] = ()
     """Those of this life of the job: all that it may count upon, tell of, and remove."""
-    redaction: Redaction = _NOTHING_SECRET
+    redaction: Redaction = NOTHING_SECRET
     """Of what must not be told, though it is in a spec."""
     leftover: str = ""
     """What is left of an earlier job of this name: nothing begins before it is gone."""

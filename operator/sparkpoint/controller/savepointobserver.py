@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from sparkpoint.api.job import JobSpec
 from sparkpoint.controller.agents import Agent, Dial, in_words
@@ -39,12 +39,11 @@ from sparkpoint.lifecycle.savepointworld import (
 )
 from sparkpoint.runtime.client import AgentClientError, AgentRefusedError
 from sparkpoint.runtime.model import SavepointOperation
-from sparkpoint.runtime.redaction import Redaction
+from sparkpoint.runtime.redaction import NOTHING_SECRET, Redaction
 
 __all__ = ["SavepointObserver", "SavepointSight"]
 
 _NOT_FOUND = 404
-_NOTHING_SECRET: Final = Redaction(())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +62,7 @@ class SavepointSight:
     """What its workers said, the newest last."""
     workers: tuple[Object, ...] = ()
     """Their pods."""
-    redaction: Redaction = _NOTHING_SECRET
+    redaction: Redaction = NOTHING_SECRET
     """Of what must not be told, though it is in a spec."""
 
 

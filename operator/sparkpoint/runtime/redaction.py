@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-__all__ = ["BLOT", "Redaction", "is_sensitive"]
+__all__ = ["BLOT", "NOTHING_SECRET", "Redaction", "is_sensitive"]
 
 BLOT: Final = "[redacted]"
 _SENSITIVE: Final = re.compile(
@@ -62,3 +62,7 @@ class Redaction:
         if isinstance(value, list | tuple):
             return [self._walked(each, sentence=sentence) for each in value]
         return self.text(value) if sentence and isinstance(value, str) else value
+
+
+NOTHING_SECRET: Final = Redaction(())
+"""Where no spec is known that could hold a secret."""
