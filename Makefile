@@ -13,6 +13,8 @@ CLUSTER    ?= demo
 CONTEXT    ?=
 SPARK_VERSION ?=
 export CLUSTER CONTEXT
+# What is known of each module, for all checkouts.
+export MYPY_CACHE_DIR := $(CACHE)/mypy
 # Hundreds of processes import the same packages: compile them once.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -91,4 +93,4 @@ clean: ## End every local cluster and remove what was built in this checkout
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 clean-cache: clean ## Remove also the caches outside the checkout
-	@cd $(CACHE) && rm -rf bench clusters code debian helm jars kubernetes layers locks sparks tools
+	@cd $(CACHE) && rm -rf bench clusters code debian helm jars kubernetes layers locks mypy sparks tools
