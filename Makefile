@@ -38,7 +38,7 @@ $(UV): | require
 
 $(VENV)/.ready: $(UV) pyproject.toml uv.lock | require
 	@echo "==> Installing Python packages (usually 1 min at first, then seconds)"
-	@$(UV) sync --quiet --frozen --extra operator --extra runtime
+	@$(UV) sync --quiet --frozen --extra operator --extra runtime --extra query
 	@touch $@
 
 lock: $(UV) ## Renew the lock file

@@ -5,6 +5,11 @@ StateError
 ├── MisplacedStateError      rows are not where Spark looks for them, or where we think it does
 ├── NothingToDoError         the state has that many partitions already
 ├── PendingBatchError        a batch was begun and not committed when the savepoint was taken
+├── NoSuchStateError         no such query, operator, store or state variable in the savepoint
+├── AmbiguousStateError      several could be meant
+├── BadQueryError            the condition or the SQL is none, or names what is not there
+├── MissingLibraryError      something optional must be installed for this
+├── SparkFailedError         the Spark process that was to help did not come to an end
 ├── WorkFolderError          no room, or no right, to write the copy that is worked on
 └── UnfaithfulError          what was written is not what was read; nothing was published
 
@@ -12,9 +17,14 @@ Files that are cut off or damaged are the DamagedError of `checkpoint/`.
 """
 
 __all__ = [
+    "AmbiguousStateError",
+    "BadQueryError",
     "MisplacedStateError",
+    "MissingLibraryError",
+    "NoSuchStateError",
     "NothingToDoError",
     "PendingBatchError",
+    "SparkFailedError",
     "StateError",
     "UnfaithfulError",
     "UnsupportedStateError",
@@ -42,6 +52,32 @@ class NothingToDoError(StateError):
 
 class PendingBatchError(StateError):
     """The savepoint was taken in the middle of a batch, whose replay would mix partitionings."""
+
+
+class NoSuchStateError(StateError):
+    """The savepoint has none of that name or number; the message lists what it has."""
+
+
+class AmbiguousStateError(StateError):
+    """More than one could be meant; `candidates` are all of them."""
+
+    def __init__(self, message: str, candidates: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.candidates = candidates
+
+
+class BadQueryError(StateError):
+    """What was asked for cannot be asked of this state."""
+
+
+class MissingLibraryError(StateError):
+    """The message says what to install."""
+
+
+class SparkFailedError(StateError):
+    """Spark said something that we did not foresee, or nothing; the message has its last words."""
+
+    retry_helps = True
 
 
 class WorkFolderError(StateError):

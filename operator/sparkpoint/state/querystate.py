@@ -16,7 +16,14 @@ from sparkpoint.state.records import StoreVersion
 from sparkpoint.state.types import StoreSchema, parse_store_schema
 from sparkpoint.storage.errors import NotFoundError
 
-__all__ = ["PlacedStore", "placed_stores", "refusal_to_move", "refusal_to_read", "schema_path"]
+__all__ = [
+    "PlacedStore",
+    "placed_stores",
+    "refusal_to_move",
+    "refusal_to_read",
+    "schema_path",
+    "store_schema",
+]
 
 _CHECKSUMS = "spark.sql.streaming.stateStore.rowChecksum.enabled"
 _ENCODING = "spark.sql.streaming.stateStore.encodingFormat"
@@ -89,7 +96,7 @@ def placed_stores(
 ) -> Iterator[PlacedStore]:
     """Every store of an operator that can be read; `read` gives the content of a small file."""
     for store in operator.stores:
-        schema = _schema(operator, store.name, version, read)
+        schema = store_schema(operator.id, store.name, version, read)
         yield PlacedStore(
             operator=operator,
             name=store.name,
@@ -107,10 +114,11 @@ def schema_path(operator: int, store: str) -> str:
     return f"{store_folder(operator, 0, store)}/_metadata/schema"
 
 
-def _schema(
-    operator: Operator, store: str, version: int, read: Callable[[str], bytes]
+def store_schema(
+    operator: int, store: str, version: int, read: Callable[[str], bytes]
 ) -> StoreSchema:
-    path = schema_path(operator.id, store)
+    """The columns of a store of an operator that can be read."""
+    path = schema_path(operator, store)
     try:
         schema = parse_store_schema(read(path), path)
     except NotFoundError as error:

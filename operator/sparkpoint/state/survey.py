@@ -25,7 +25,7 @@ from sparkpoint.state.tally import StoreTally, Tally
 from sparkpoint.storage import Store
 from sparkpoint.storage.errors import NotFoundError
 
-__all__ = ["SavepointFiles", "StoreSurvey", "operator_of", "survey"]
+__all__ = ["SavepointFiles", "StoreSurvey", "operator_of", "store_versions", "survey"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,12 @@ class SavepointFiles:
     def open(self, path: str) -> AbstractContextManager[BinaryIO]:
         """A stream over a file."""
         return self._open(self._record(path))
+
+    def newest(self, folder: str) -> str | None:
+        """The path of the file below a folder whose name is the largest number."""
+        below = [p for p in self._records if p.startswith(f"{folder}/")]
+        numbered = {int(name): p for p in below if (name := p.rsplit("/", 1)[-1]).isdigit()}
+        return numbered[max(numbered)] if numbered else None
 
     def size_of(self, folder: str) -> int:
         """Bytes of all files below a folder."""
@@ -124,6 +130,16 @@ def survey(
     return found
 
 
+def store_versions(
+    operator: OperatorInfo, store: StoreInfo, *, version: int
+) -> tuple[StoreVersion, ...]:
+    """One store of each partition."""
+    return tuple(
+        StoreVersion(store_folder(operator.id, number, store.name), base, version)
+        for number, base in enumerate(store.base_versions)
+    )
+
+
 def _survey_store(
     files: SavepointFiles, query: QueryInfo, operator: OperatorInfo, store: StoreInfo
 ) -> StoreSurvey:
@@ -131,8 +147,7 @@ def _survey_store(
     folders = [store_folder(operator.id, n, store.name) for n in range(store.partitions)]
     tally = None
     if unread is None:
-        parts = zip(folders, store.base_versions, strict=True)
-        versions = [StoreVersion(folder, base, query.batch + 1) for folder, base in parts]
+        versions = store_versions(operator, store, version=query.batch + 1)
         tallies = tuple(_tally(files, version) for version in versions)
         tally = StoreTally(operator.id, store.name, tallies)
     return StoreSurvey(

@@ -5,7 +5,6 @@ that the reader does not know its kind tells nothing.
 """
 
 import json
-import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -15,21 +14,18 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from sparkpoint.runtime.model import Document
+from sparkpoint.state.spark.session import FORMAT, local_session
+from sparkpoint.state.spark.words import condition_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
-__all__ = ["Load", "Loaded", "QueryToLoad", "main", "reason_in", "views_of"]
+__all__ = ["Load", "Loaded", "QueryToLoad", "main", "views_of"]
 
-_FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 _JOIN = "symmetricHashJoin"
 _TIMERS = "Timers_"
-_CAUSE = "Caused by: "
-_CONDITION = re.compile(r"\[[A-Z][A-Z0-9_.]+\] .*")
 _SURROUNDINGS = re.compile("OutOfMemoryError|OUT_OF_MEMORY|No space left on device")
 """What tells of this pod, and not of the savepoint."""
-_LONGEST = 300
-"""Characters of what Spark says of one exception."""
 
 
 class QueryToLoad(Document):
@@ -65,46 +61,27 @@ def main(order: Path, answer: Path) -> int:
     from pyspark.errors import PySparkException
 
     wanted = Load.model_validate_json(order.read_text())
-    spark = _session(wanted.scratch)
+    spark = local_session("sparkpoint verify", wanted.scratch)
     rows: dict[str, int] = {}
     broken: list[str] = []
     unread: list[str] = []
     for query in wanted.queries:
         # The reader takes the provider from the offset log, but the format from the session.
-        spark.conf.set(_FORMAT, "2" if query.commits_version > 1 else "1")
+        spark.conf.set(FORMAT, "2" if query.commits_version > 1 else "1")
         try:
             frames = list(_frames(spark, query))
         except (PySparkException, Py4JJavaError) as error:
-            unread.append(f"{query.name}: {reason_in(str(error))}")
+            unread.append(f"{query.name}: {condition_in(str(error))}")
             continue
         try:
             rows[query.name] = sum(frame.count() for frame in frames)
         except (PySparkException, Py4JJavaError) as error:
             if _SURROUNDINGS.search(str(error)):
                 raise
-            broken.append(f"{query.name}: {reason_in(str(error))}")
+            broken.append(f"{query.name}: {condition_in(str(error))}")
     loaded = Loaded(rows=rows, broken=tuple(broken), unread=tuple(unread))
     answer.write_text(loaded.model_dump_json())
     return 0
-
-
-def _session(scratch: str) -> "SparkSession":
-    from pyspark.sql import SparkSession
-
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    conf = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.local.dir": scratch,
-        "spark.sql.warehouse.dir": f"{scratch}/warehouse",
-    }
-    builder = SparkSession.Builder().master("local[2]").appName("sparkpoint verify")
-    for key, value in conf.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
 
 
 def _frames(spark: "SparkSession", query: QueryToLoad) -> "Iterator[DataFrame]":
@@ -152,15 +129,6 @@ def _variables(properties: str) -> list[str]:
     parsed = [json.loads(each) if isinstance(each, str) else each for each in listed]
     names = [str(each["stateName"]) for each in parsed]
     return [name for name in names if not name.startswith("$") or _TIMERS in name]
-
-
-def reason_in(text: str) -> str:
-    """What a trace of Java's is about: Spark's own condition, and what all of it comes from."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    conditions = [found[0] for line in lines if (found := _CONDITION.search(line))]
-    causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
-    told = dict.fromkeys([*(conditions or lines)[:1], *causes[-1:]])
-    return ", caused by ".join(each[:_LONGEST] for each in told)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from sparkpoint.worker.loading import reason_in, views_of
+from sparkpoint.state.spark.words import condition_in
+from sparkpoint.worker.loading import views_of
 
 
 def store(
@@ -68,4 +69,4 @@ def test_state_variables_are_read_by_name_and_timers_as_timers() -> None:
     ],
 )
 def test_of_a_trace_the_condition_and_the_last_cause_are_told(text: str, reason: str) -> None:
-    assert reason_in(text) == reason
+    assert condition_in(text) == reason

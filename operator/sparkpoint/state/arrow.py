@@ -1,0 +1,135 @@
+"""Decoded rows as Arrow's columns, a few thousand at a time, for whoever queries or keeps them."""
+
+import importlib
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from sparkpoint.state import swift
+from sparkpoint.state.errors import MissingLibraryError, UnsupportedStateError
+from sparkpoint.state.hdfsrows import StateRow
+from sparkpoint.state.types import Array, Atom, Column, DataType, Decimal, StoreSchema, Struct
+
+__all__ = ["arrow_library", "arrow_schema", "batches", "limited", "parquet_batches"]
+__all__ += ["write_parquet"]
+
+_TOGETHER = 8192
+_ATOMS = {
+    "boolean": "bool_",
+    "byte": "int8",
+    "short": "int16",
+    "integer": "int32",
+    "long": "int64",
+    "float": "float32",
+    "double": "float64",
+    "date": "date32",
+    "string": "string",
+    "binary": "binary",
+    "void": "null",
+}
+
+
+def arrow_library(what: str) -> Any:  # it has no types
+    """pyarrow; MissingLibraryError says what needs it."""
+    arrow = swift.library("pyarrow")
+    if arrow is None:
+        raise MissingLibraryError(
+            f"{what} needs pyarrow. Install it with `pip install 'sparkpoint[query]'`."
+        )
+    return arrow
+
+
+def arrow_schema(arrow: Any, schema: StoreSchema) -> Any:
+    """`key`, `value` and `partition_id`, as Spark's state reader names them."""
+    return arrow.schema(
+        [
+            arrow.field("key", _struct(arrow, schema.key)),
+            arrow.field("value", _struct(arrow, schema.value)),
+            arrow.field("partition_id", arrow.int32()),
+        ]
+    )
+
+
+def batches(arrow: Any, schema: Any, rows: Iterable[StateRow]) -> Iterator[Any]:
+    """The rows in batches of Arrow's."""
+    source = iter(rows)
+    while several := list(itertools.islice(source, _TOGETHER)):
+        columns = [
+            _column(arrow, [row.key for row in several], schema.field("key").type),
+            _column(arrow, [row.value for row in several], schema.field("value").type),
+            arrow.array([row.partition for row in several], arrow.int32()),
+        ]
+        yield arrow.record_batch(columns, schema=schema)
+
+
+def parquet_batches(folder: Path) -> Iterator[Any]:
+    """What the files of a folder hold."""
+    dataset = importlib.import_module("pyarrow.dataset").dataset(folder, format="parquet")
+    yield from (each for each in dataset.to_batches(batch_size=_TOGETHER) if each.num_rows)
+
+
+def limited(source: Iterable[Any], limit: int | None) -> Iterator[Any]:
+    """Not more than so many rows of them."""
+    left = limit
+    for batch in source:
+        if left is None:
+            yield batch
+            continue
+        if left <= 0:
+            return
+        yield batch.slice(0, left)
+        left -= batch.num_rows
+
+
+def write_parquet(arrow: Any, source: Iterable[Any], target: Path, *, schema: Any = None) -> int:
+    """Write batches to a new file, which is there only when it is whole; the number of rows.
+
+    Without a schema it is that of the first batch, and nothing has no columns.
+    """
+    parquet = importlib.import_module("pyarrow.parquet")
+    growing = target.with_name(f".{target.name}.growing")
+    batches, rows = iter(source), 0
+    first = next(batches, None)
+    known = (
+        schema if schema is not None else first.schema if first is not None else arrow.schema([])
+    )
+    try:
+        with parquet.ParquetWriter(growing, known) as writer:
+            for batch in itertools.chain([] if first is None else [first], batches):
+                writer.write_batch(batch)
+                rows += batch.num_rows
+        growing.replace(target)
+    finally:
+        growing.unlink(missing_ok=True)
+    return rows
+
+
+def _column(arrow: Any, values: Sequence[object], kind: Any) -> Any:
+    if kind == arrow.null():
+        return arrow.nulls(len(values))
+    return arrow.array(values, kind)
+
+
+def _struct(arrow: Any, columns: Sequence[Column]) -> Any:
+    if not columns:
+        return arrow.null()  # a struct of nothing is more than most readers know
+    return arrow.struct([arrow.field(c.name, _type(arrow, c.type)) for c in columns])
+
+
+def _type(arrow: Any, kind: DataType) -> Any:
+    match kind:
+        case Atom("timestamp"):
+            return arrow.timestamp("us", tz="UTC")
+        case Atom("timestamp_ntz"):
+            return arrow.timestamp("us")
+        case Atom(name):
+            return getattr(arrow, _ATOMS[name])()
+        case Decimal(precision, scale):
+            return arrow.decimal128(precision, scale)
+        case Struct(columns):
+            return _struct(arrow, columns)
+        case Array(element):
+            return arrow.list_(_type(arrow, element))
+        case _:
+            raise UnsupportedStateError(f"values of type {kind.name} cannot be read here.")

@@ -1,0 +1,172 @@
+"""Looking at the rows of one store of a savepoint: all of them, by a condition, or by SQL.
+
+State of the HDFS-backed provider is read out of the repository. What only Spark reads is restored
+to a throw-away folder, written to Parquet by a Spark process, and looked at from there; the folder
+is removed whatever happens.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from sparkpoint.savepoint import Progress, Repository, Savepoint
+from sparkpoint.savepoint.leases import hold_to_read
+from sparkpoint.savepoint.manifest import OperatorInfo
+from sparkpoint.savepoint.progress import Amount, Silent
+from sparkpoint.state.arrow import arrow_library, arrow_schema, batches, limited, parquet_batches
+from sparkpoint.state.errors import BadQueryError
+from sparkpoint.state.hdfsrows import HdfsStore, StateRow, open_store, unreadable
+from sparkpoint.state.plain import Plain, plain_object, plain_row
+from sparkpoint.state.selection import Selection, chosen_operator, chosen_store
+from sparkpoint.state.sparkcopy import Wanted, exported, spark_room
+from sparkpoint.state.sql import selecting, sql_batches
+from sparkpoint.state.survey import SavepointFiles
+from sparkpoint.state.views import known_views
+from sparkpoint.state.workfolder import work_folder
+
+__all__ = ["QueryRequest", "StateRows", "query_state"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryRequest:
+    """What to look at, and which rows of it."""
+
+    selection: Selection = field(default_factory=Selection)
+    where: str | None = None
+    sql: str | None = None
+    limit: int | None = None
+    work_folder: Path | None = None
+    """Where a copy is made if Spark must read it; the system's place for such if None."""
+
+    @property
+    def statement(self) -> str | None:
+        """The SQL to run; None if all rows are wanted as they are."""
+        return self.sql if self.where is None else selecting(self.where)
+
+
+class _Source(Protocol):
+    def rows(self) -> Iterator[dict[str, Plain]]: ...
+    def batches(self) -> Iterator[Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class StateRows:
+    """Rows of one store, to be gone through once, one way or the other."""
+
+    query: str
+    operator: OperatorInfo
+    store: str
+    by_spark: bool
+    """Whether Spark has read them."""
+    _source: _Source
+
+    def rows(self) -> Iterator[dict[str, Plain]]:
+        """Column -> value, as text and JSON can hold it."""
+        return self._source.rows()
+
+    def batches(self) -> Iterator[Any]:
+        """Arrow's batches of typed columns."""
+        return self._source.batches()
+
+
+@contextmanager
+def query_state(
+    repository: Repository,
+    savepoint: Savepoint,
+    request: QueryRequest,
+    *,
+    progress: Progress | None = None,
+) -> Iterator[StateRows]:
+    """The rows that are asked for; they can be read until the context ends."""
+    progress, manifest = progress or Silent(), savepoint.manifest
+    if request.where is not None and request.sql is not None:
+        raise BadQueryError("a condition and SQL were given: give one of the two.")
+    query, operator = chosen_operator(manifest, request.selection)
+    purpose, pins = f"query state of {savepoint.key}", [manifest.files.table]
+    with hold_to_read(repository.store, purpose, pins=pins, progress=progress):
+        records = repository.files(savepoint).files
+        files = SavepointFiles(repository.store, records, prefix=query.prefix)
+        views = {view.name: view for view in known_views(files, query, operator)}
+        of = f"operator {operator.id} ({operator.name or 'unnamed'})"
+        name = chosen_store(list(views), request.selection.store, of=of)
+        by_spark = unreadable(operator, query, files) is not None
+        with work_folder(
+            request.work_folder, room=spark_room(manifest) if by_spark else 0
+        ) as folder:
+            if by_spark:
+                wanted = Wanted(savepoint, query, views[name])
+                source = _by_spark(repository, wanted, request, folder, progress)
+            else:
+                store = open_store(files, query, operator, name)
+                source = _by_us(store, request, folder, progress)
+            yield StateRows(query.prefix, operator, name, by_spark, source)
+
+
+def _by_spark(
+    repository: Repository,
+    wanted: Wanted,
+    request: QueryRequest,
+    folder: Path,
+    progress: Progress,
+) -> _Source:
+    arrow_library("state that only Spark reads")
+    (files,) = exported(repository, [wanted], folder=folder, pairs=False, progress=progress)
+    if (sql := request.statement) is None:
+        return _Batches(lambda: limited(parquet_batches(files), request.limit))
+    return _Batches(lambda: sql_batches(files, sql, limit=request.limit, scratch=folder))
+
+
+def _by_us(store: HdfsStore, request: QueryRequest, folder: Path, progress: Progress) -> _Source:
+    count = len(store.versions)
+    progress.start("state", Amount(count, store.bytes))
+    share = Amount(1, store.bytes // max(1, count))
+    whole = _Decoded(store, lambda: store.rows(lambda _: progress.advance(share)))
+    if (sql := request.statement) is None:
+        return _Decoded(store, lambda: itertools.islice(whole.read(), request.limit))
+    arrow = arrow_library("a condition or SQL")
+    schema = arrow_schema(arrow, store.schema)
+
+    def answered() -> Iterator[Any]:
+        reader = arrow.RecordBatchReader.from_batches(schema, whole.batches())
+        return sql_batches(reader, sql, limit=request.limit, scratch=folder)
+
+    return _Batches(answered)
+
+
+@dataclass(frozen=True, slots=True)
+class _Decoded:
+    """Rows that we have read."""
+
+    store: HdfsStore
+    read: Callable[[], Iterator[StateRow]]
+
+    def rows(self) -> Iterator[dict[str, Plain]]:
+        key, value = self.store.schema.key, self.store.schema.value
+        for row in self.read():
+            yield {
+                "key": plain_row(row.key, key),
+                "value": plain_row(row.value, value),
+                "partition_id": row.partition,
+            }
+
+    def batches(self) -> Iterator[Any]:
+        arrow = arrow_library("Parquet")
+        return batches(arrow, arrow_schema(arrow, self.store.schema), self.read())
+
+
+@dataclass(frozen=True, slots=True)
+class _Batches:
+    """Rows that come as Arrow's batches."""
+
+    read: Callable[[], Iterator[Any]]
+
+    def rows(self) -> Iterator[dict[str, Plain]]:
+        for batch in self.read():
+            for row in batch.to_pylist():
+                yield {str(name): plain_object(value) for name, value in row.items()}
+
+    def batches(self) -> Iterator[Any]:
+        return self.read()

@@ -1,0 +1,66 @@
+"""Conditions and SQL over the rows of one store, by DuckDB: typed, nested, in bounded memory.
+
+The rows are a table `state` with the columns of Spark's state reader, so that one writes
+`key.url = '/'` and `value.count > 3`. They are streamed in; what a query has to keep beyond
+the limit of memory goes to files in the folder for temporary ones.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sparkpoint.state import swift
+from sparkpoint.state.errors import BadQueryError, MissingLibraryError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+__all__ = ["TABLE", "selecting", "sql_batches"]
+
+TABLE = "state"
+_MEMORY = "512MB"
+_TOGETHER = 8192
+
+
+def selecting(condition: str | None) -> str:
+    """The SQL of a condition alone."""
+    return f"SELECT * FROM {TABLE}" + (f" WHERE {condition}" if condition else "")  # noqa: S608
+
+
+def sql_batches(source: Any, sql: str, *, limit: int | None, scratch: Path) -> Iterator[Any]:
+    """The answer in Arrow's batches; `source` is a reader of such batches, or Parquet's files."""
+    duckdb = swift.library("duckdb")
+    if duckdb is None:
+        raise MissingLibraryError(
+            "conditions and SQL need DuckDB. Install it with `pip install 'sparkpoint[query]'`."
+        )
+    try:
+        with duckdb.connect() as connection:
+            _prepare(connection, source, scratch)
+            statements = connection.extract_statements(sql)
+            if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
+                raise BadQueryError("that is no single query: begin it with SELECT.")
+            relation = connection.sql(sql)
+            bounded = relation if limit is None else relation.limit(limit)
+            yield from bounded.to_arrow_reader(_TOGETHER)
+    except duckdb.Error as error:
+        raise BadQueryError(_told(error)) from error
+
+
+def _prepare(connection: "DuckDBPyConnection", source: Any, scratch: Path) -> None:
+    connection.execute(f"SET memory_limit = '{_MEMORY}'")
+    connection.execute("SET temp_directory = ?", [str(scratch / "sql")])
+    connection.execute("SET threads = 2")
+    connection.execute("SET TimeZone = 'UTC'")
+    # Nothing is fetched from anywhere, whatever the SQL says.
+    connection.execute("SET autoinstall_known_extensions = false")
+    if isinstance(source, Path):
+        connection.read_parquet(f"{source}/*.parquet").create_view(TABLE)
+    else:
+        connection.register(TABLE, source)
+
+
+def _told(error: Exception) -> str:
+    """What DuckDB says, in one paragraph, without the picture of where."""
+    text = str(error).split("\n\nLINE ")[0]
+    return f"the query cannot be answered: {' '.join(text.split())}"
