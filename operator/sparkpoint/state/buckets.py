@@ -1,0 +1,104 @@
+"""Two sets of rows compared key by key, in memory that does not grow with them.
+
+Rows are dealt into buckets by a checksum of their key, on disk if there is more than one bucket;
+then each bucket is compared by itself. Only the keys and values of one side of one bucket are in
+memory at a time.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from sparkpoint.state.records import Record
+
+__all__ = ["Difference", "Totals", "buckets_for", "differences"]
+
+_BUCKET = 32 * 1024 * 1024
+"""Bytes of keys and values of one side that are held; Python needs about three times as much."""
+_MOST = 500
+"""Files that are open at a time, for each side."""
+_EXPANDS = 8
+"""How much larger rows may be than the files that they are in."""
+_SIZES = struct.Struct("<II")
+_BUFFER = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A key that is not the same on both sides."""
+
+    key: bytes
+    before: bytes | None
+    """None: it was added."""
+    after: bytes | None
+    """None: it was removed."""
+
+
+@dataclass(slots=True)
+class Totals:
+    """How many keys there are of each kind."""
+
+    added: int = 0
+    removed: int = 0
+    changed: int = 0
+    same: int = 0
+
+
+def buckets_for(stored: int) -> int:
+    """How many buckets suit rows that are in files of so many bytes."""
+    return min(_MOST, 1 + stored * _EXPANDS // _BUCKET)
+
+
+def differences(
+    before: Iterable[Record], after: Iterable[Record], *, totals: Totals, buckets: int, folder: Path
+) -> Iterator[Difference]:
+    """Every key that differs; `totals` is right when all have been gone through."""
+    if buckets == 1:
+        yield from _compared(before, after, totals)
+        return
+    _deal(before, folder, "before", buckets)
+    _deal(after, folder, "after", buckets)
+    for number in range(buckets):
+        old, new = folder / f"before-{number}", folder / f"after-{number}"
+        yield from _compared(_read(old), _read(new), totals)
+        old.unlink()
+        new.unlink()
+
+
+def _compared(
+    before: Iterable[Record], after: Iterable[Record], totals: Totals
+) -> Iterator[Difference]:
+    old = dict(before)
+    for key, value in after:
+        was = old.pop(key, None)
+        if was is None:
+            totals.added += 1
+            yield Difference(key, None, value)
+        elif was != value:
+            totals.changed += 1
+            yield Difference(key, was, value)
+        else:
+            totals.same += 1
+    for key, was in old.items():
+        totals.removed += 1
+        yield Difference(key, was, None)
+
+
+def _deal(records: Iterable[Record], folder: Path, name: str, buckets: int) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    crc32, pack = zlib.crc32, _SIZES.pack
+    with ExitStack() as stack:
+        paths = [folder / f"{name}-{number}" for number in range(buckets)]
+        files = [stack.enter_context(path.open("wb", buffering=_BUFFER)) for path in paths]
+        for key, value in records:
+            files[crc32(key) % buckets].write(pack(len(key), len(value)) + key + value)
+
+
+def _read(path: Path) -> Iterator[Record]:
+    with path.open("rb", buffering=_BUFFER) as file:
+        while head := file.read(_SIZES.size):
+            key, value = _SIZES.unpack(head)
+            yield file.read(key), file.read(value)
