@@ -1,7 +1,8 @@
-"""What is inside of state: reading it without Spark, counting it, moving it to other partitions.
+"""What is inside of state: reading it, counting and comparing it, moving it to other partitions.
 
 On savepoints, never on the directory of a live query. Knows the files of the HDFS-backed provider,
-Spark's default; other providers are refused by name. See docs/state.md.
+Spark's default, and needs no Spark for it; what only Spark can do is in `spark/`. See
+docs/state.md.
 """
 
 from sparkpoint.state.savepoints import RepartitionRequest, RepartitionResult, repartition

@@ -5,17 +5,12 @@ its own, which is removed whatever happens; nothing is published before the copy
 again and found faithful.
 """
 
-import shutil
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from sparkpoint.savepoint import (
-    CaptureRequest,
-    Manifest,
     MaterializeRequest,
     Mode,
     Progress,
@@ -23,11 +18,10 @@ from sparkpoint.savepoint import (
     Savepoint,
     SinkPolicy,
 )
-from sparkpoint.savepoint.errors import NameTakenError, NoSuchSavepointError
 from sparkpoint.savepoint.leases import hold_to_read
 from sparkpoint.savepoint.manifest import OperatorInfo, QueryInfo
-from sparkpoint.savepoint.names import check_name
-from sparkpoint.savepoint.progress import Silent
+from sparkpoint.savepoint.progress import Amount, Silent
+from sparkpoint.state.children import capture_of, check_free, child_name
 from sparkpoint.state.errors import (
     NothingToDoError,
     PendingBatchError,
@@ -36,7 +30,9 @@ from sparkpoint.state.errors import (
 )
 from sparkpoint.state.querystate import refusal_to_move
 from sparkpoint.state.repartition import MovedStore, repartition_query
-from sparkpoint.state.survey import operator_of
+from sparkpoint.state.sparkmove import ROCKSDB, refusal_by_spark, repartition_by_spark
+from sparkpoint.state.survey import SavepointFiles, operator_of
+from sparkpoint.state.workfolder import work_folder
 from sparkpoint.storage import DirectoryStore
 
 __all__ = ["MAX_PARTITIONS", "RepartitionRequest", "RepartitionResult", "repartition"]
@@ -45,7 +41,6 @@ MAX_PARTITIONS = 10_000
 """Every partition costs files and some memory; more are hardly meant."""
 _ROOM = 4
 """Free space per byte of the savepoint: the copy, and new files that may compress worse."""
-_LONGEST_NAME = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,40 +80,70 @@ def repartition(
     """Make a savepoint whose queries have so many state partitions."""
     begun, progress = time.monotonic(), progress or Silent()
     manifest = savepoint.manifest
-    queries = _queries_to_change(manifest, request.partitions)
-    name = request.name or _default_name(manifest.name, request.partitions)
-    _check_free(repository, manifest, name)
+    queries = _queries_to_change(repository, savepoint, request.partitions)
+    name = request.name or child_name(manifest.name, f"-p{request.partitions}")
+    check_free(repository, manifest, name)
     purpose, pins = f"repartition {savepoint.key}", [manifest.files.table]
     with (
         hold_to_read(repository.store, purpose, pins=pins, progress=progress),
-        _work_folder(request.work_folder, room=_ROOM * manifest.files.bytes) as folder,
+        work_folder(request.work_folder, room=_ROOM * manifest.files.bytes) as folder,
     ):
         copy = DirectoryStore(folder / "copy")
         whole = MaterializeRequest(mode=Mode.RESUME, sink_policy=SinkPolicy.IGNORE)
         repository.materialize(savepoint, copy, whole, progress=progress)
-        moved = {
-            query.prefix: _moved(folder / "copy" / query.prefix, request.partitions, progress)
-            for query in queries
-        }
-        captured = repository.capture(copy, _capture(savepoint, name), progress=progress)
+        moved = _moved(queries, folder, request.partitions, progress)
+        captured = repository.capture(
+            copy, capture_of(savepoint, name, trigger="repartition"), progress=progress
+        )
     seconds = round(time.monotonic() - begun, 3)
     return RepartitionResult(savepoint, captured.savepoint, moved, seconds)
 
 
-def _moved(root: Path, partitions: int, progress: Progress) -> list[MovedStore]:
+def _moved(
+    queries: list[QueryInfo], folder: Path, partitions: int, progress: Progress
+) -> dict[str, list[MovedStore]]:
+    """Change the copy; query -> its stores."""
+    copy = folder / "copy"
+    by_spark = [query for query in queries if _is_for_spark(query)]
+    moved = {
+        query.prefix: _moved_by_us(copy / query.prefix, partitions, progress)
+        for query in queries
+        if query not in by_spark
+    }
+    if by_spark:
+        progress.start("repartitioning with Spark", Amount())
+        moved |= repartition_by_spark(by_spark, copy=copy, scratch=folder, partitions=partitions)
+    return moved
+
+
+def _moved_by_us(root: Path, partitions: int, progress: Progress) -> list[MovedStore]:
     try:
         return repartition_query(root, partitions=partitions, progress=progress)
     except OSError as error:
         raise WorkFolderError(f"{root} could not be written: {error.strerror}.") from error
 
 
-def _queries_to_change(manifest: Manifest, partitions: int) -> list[QueryInfo]:
+def _is_for_spark(query: QueryInfo) -> bool:
+    return any(operator.provider == ROCKSDB for operator in query.operators)
+
+
+def _queries_to_change(
+    repository: Repository, savepoint: Savepoint, partitions: int
+) -> list[QueryInfo]:
     """The queries with state in another number of partitions; every obstacle at once."""
+    manifest = savepoint.manifest
     if not 1 <= partitions <= MAX_PARTITIONS:
         raise UnsupportedStateError(
             f"{partitions} partitions: a number from 1 to {MAX_PARTITIONS} is possible."
         )
-    problems = [text for query in manifest.queries for text in _problems(query)]
+    records = repository.files(savepoint).files
+    problems = [
+        text
+        for query in manifest.queries
+        for text in _problems(
+            query, SavepointFiles(repository.store, records, prefix=query.prefix), partitions
+        )
+    ]
     if problems:
         raise UnsupportedStateError(
             f"{manifest.name} cannot be repartitioned: {' '.join(problems)}"
@@ -137,9 +162,12 @@ def _queries_to_change(manifest: Manifest, partitions: int) -> list[QueryInfo]:
     return changing
 
 
-def _problems(query: QueryInfo) -> Iterator[str]:
+def _problems(query: QueryInfo, files: SavepointFiles, partitions: int) -> Iterator[str]:
     for operator in query.operators:
-        reason = refusal_to_move(operator_of(operator), query.conf)
+        if operator.provider == ROCKSDB:
+            reason = refusal_by_spark(query, operator, partitions=partitions, read=files.read)
+        else:
+            reason = refusal_to_move(operator_of(operator), query.conf)
         if reason is not None:
             yield f"operator {_called(query, operator)}: {reason}."
 
@@ -155,52 +183,3 @@ def _pinned(query: QueryInfo) -> int | None:
         return None
     text = query.conf.get("spark.sql.shuffle.partitions", "")
     return int(text) if text.isdigit() else max(each.partitions for each in query.operators)
-
-
-def _default_name(name: str, partitions: int) -> str:
-    ending = f"-p{partitions}"
-    return name[: _LONGEST_NAME - len(ending)].rstrip("-._") + ending
-
-
-def _check_free(repository: Repository, manifest: Manifest, name: str) -> None:
-    """Fail before the work; the create-only write of the manifest decides in the end."""
-    check_name(name, "savepoint")
-    try:
-        found = repository.find(f"{manifest.namespace}/{manifest.job}/{name}")
-    except NoSuchSavepointError:
-        return
-    raise NameTakenError(f"{found.key} exists already. Choose another name with --name.", found)
-
-
-def _capture(parent: Savepoint, name: str) -> CaptureRequest:
-    manifest = parent.manifest
-    return CaptureRequest(
-        namespace=manifest.namespace,
-        job=manifest.job,
-        name=name,
-        parent=parent,
-        revision=manifest.revision,
-        spark_version=manifest.spark_version,
-        epoch=manifest.source.epoch,
-        trigger="repartition",
-    )
-
-
-@contextmanager
-def _work_folder(parent: Path | None, *, room: int) -> Iterator[Path]:
-    """A folder of our own, gone when we leave."""
-    place = parent or Path(tempfile.gettempdir())
-    try:
-        free = shutil.disk_usage(place).free
-        if free < room:
-            raise WorkFolderError(
-                f"{place} has {free >> 20} MiB free; the copy may take {room >> 20} MiB. "
-                "Give another folder with --work-dir."
-            )
-        folder = tempfile.TemporaryDirectory(prefix="sparkpoint-state-", dir=place)
-    except OSError as error:
-        raise WorkFolderError(
-            f"{place} cannot hold the copy: {error.strerror}. Give another folder with --work-dir."
-        ) from error
-    with folder as name:
-        yield Path(name)

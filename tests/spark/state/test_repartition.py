@@ -5,7 +5,6 @@ state and output are the recomputed truth, key by key. The session asks for thre
 only what the checkpoint says can be what counts.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from sparkpoint.savepoint.catalogue import Savepoint
 from sparkpoint.state import RepartitionRequest, repartition, survey
 from sparkpoint.storage import DirectoryStore
 from tests.spark.places import Place, assert_state_at, position_at
+from tests.spark.state.looking import assert_same_rows
 from tests.spark.state.workloads import GLOBAL, LIMIT, WITHIN
 from tests.spark.workloads import WORKLOADS
 from tests.spark.workloads.base import Workload
@@ -28,14 +28,6 @@ _STEPS = ((2, 3), (4, 5), (6, 2))
 _NAMES = ("aggregation", "dedup", "session", "join", "chained", "pandas")
 _CASES = [*(WORKLOADS[name] for name in _NAMES), WITHIN, GLOBAL, LIMIT]
 _ONE_PARTITION = (GLOBAL.name, LIMIT.name)
-
-
-@pytest.fixture
-def session(spark: SparkSession) -> Iterator[SparkSession]:
-    """The shared session, whose number of partitions is put back."""
-    before = spark.conf.get(_PARTITIONS)
-    yield spark
-    spark.conf.set(_PARTITIONS, before or "2")
 
 
 def _run(spark: SparkSession, workload: Workload, folder: Path, name: str) -> Position:
@@ -88,6 +80,7 @@ def test_a_query_goes_on_exactly_with_more_and_with_fewer_partitions(
         spread = survey(repository, savepoint)
         assert {len(store.stored) for store in spread} == {expected}
         assert_state_at(session, workload, place, name, since)
+        assert_same_rows(session, repository, savepoint, str(tmp_path / name))
 
         write_files(tmp_path / "in", range(files))
         at = _run(session, workload, tmp_path, name)

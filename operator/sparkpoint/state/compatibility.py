@@ -1,0 +1,121 @@
+"""Whether a savepoint can go on with a Spark and a configuration, as far as files tell. Pure.
+
+What Spark pins in a checkpoint wins over what a session asks for, without an error: that is told as
+a note. What a Spark cannot read, or would read wrongly without a word, is an obstacle. Whether code
+fits the state is not told by files; a trial tells it.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from sparkpoint.checkpoint.layout import DEFAULT_STORE
+from sparkpoint.savepoint.manifest import OperatorInfo, QueryInfo
+from sparkpoint.state.querystate import store_schema
+
+__all__ = ["Finding", "findings"]
+
+_KEY_ORDER = "spark.sql.streaming.dropDuplicates.deterministicKeyOrder.enabled"
+_PARTITIONS = "spark.sql.shuffle.partitions"
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_CODEC = "spark.sql.streaming.stateStore.compression.codec"
+_UNORDERED = 5
+"""Columns from which on Spark before 4.3 puts those of dropDuplicates in an order of its own."""
+_COMMITS = {2: (4, 0), 3: (4, 3)}
+_OFFSETS = {2: (4, 2)}
+"""Version of a log -> the first Spark that reads it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that files tell."""
+
+    query: str
+    is_obstacle: bool
+    """Else it is only good to know."""
+    message: str
+    remedy: str
+
+
+def findings(
+    query: QueryInfo,
+    *,
+    spark_version: str | None,
+    conf: Mapping[str, str],
+    read: Callable[[str], bytes],
+) -> list[Finding]:
+    """What to say of one query; `read` gives the content of a small file of its checkpoint."""
+    version = _parsed(spark_version)
+    found = _pinned(query, conf)
+    if version is not None and spark_version is not None:
+        found += _logs(query, version, spark_version)
+        found += _order(query, version, spark_version, read)
+    return found
+
+
+def _parsed(text: str | None) -> tuple[int, int] | None:
+    match = re.match(r"([0-9]+)\.([0-9]+)", text or "")
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def _logs(query: QueryInfo, version: tuple[int, int], told: str) -> list[Finding]:
+    logs = (
+        ("commit", query.commits_version, _COMMITS),
+        ("offset", query.offsets_version, _OFFSETS),
+    )
+    return [
+        Finding(
+            query.prefix,
+            is_obstacle=True,
+            message=f"Spark {told} cannot read its {name} log, which is of version {number}.",
+            remedy=f"Use Spark {first[number][0]}.{first[number][1]} or later.",
+        )
+        for name, number, first in logs
+        if number in first and version < first[number]
+    ]
+
+
+def _order(
+    query: QueryInfo, version: tuple[int, int], told: str, read: Callable[[str], bytes]
+) -> list[Finding]:
+    """Going down, Spark takes the columns of a key for each other, and says nothing."""
+    if version >= (4, 3) or query.conf.get(_KEY_ORDER) != "true":
+        return []
+    return [
+        Finding(
+            query.prefix,
+            is_obstacle=True,
+            message=f"Spark {told} would read the columns of dropDuplicates (operator "
+            f"{operator.id}) in another order, and let duplicates through without a word.",
+            remedy="Use Spark 4.3 or later, or restore a savepoint from before the upgrade to it.",
+        )
+        for operator in query.operators
+        if _is_wide_dedupe(query, operator, read)
+    ]
+
+
+def _is_wide_dedupe(query: QueryInfo, operator: OperatorInfo, read: Callable[[str], bytes]) -> bool:
+    if operator.name not in ("dedupe", "dedupeWithinWatermark"):
+        return False
+    schema = store_schema(operator.id, DEFAULT_STORE, query.batch + 1, read)
+    return len(schema.key) >= _UNORDERED
+
+
+def _pinned(query: QueryInfo, conf: Mapping[str, str]) -> list[Finding]:
+    if not query.operators:
+        return []
+    remedies = {
+        _PARTITIONS: "Change it with `sparkpoint state repartition`.",
+        _PROVIDER: "Change it with `sparkpoint state migrate`.",
+        _CODEC: "Leave it as it is, or start without state.",
+    }
+    return [
+        Finding(
+            query.prefix,
+            is_obstacle=False,
+            message=f"{key} is pinned to {query.conf[key]}; {conf[key]} will have no effect.",
+            remedy=remedy,
+        )
+        for key, remedy in remedies.items()
+        if key in conf and key in query.conf and conf[key] != query.conf[key]
+    ]

@@ -1,0 +1,104 @@
+"""What the files of a savepoint tell about going on with another Spark or configuration."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from sparkpoint.savepoint.manifest import QueryInfo
+from sparkpoint.state.compatibility import findings
+from tests.unit.state.writing import schema_of
+
+_ORDER = "spark.sql.streaming.dropDuplicates.deterministicKeyOrder.enabled"
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+
+
+def query(
+    *, conf: Mapping[str, str] | None = None, name: str = "stateStoreSave", **given: Any
+) -> QueryInfo:
+    operator = {
+        "id": 0,
+        "name": name,
+        "metadata_version": 1,
+        "provider": "hdfs",
+        "partitions": 4,
+        "stores": [],
+    }
+    return QueryInfo.model_validate(
+        {
+            "prefix": "",
+            "id": "7b4c26e8-0000-4000-8000-000000000001",
+            "batch": 3,
+            "watermark_ms": 0,
+            "next_watermark_ms": 0,
+            "timestamp_ms": 0,
+            "sources": [],
+            "conf": dict(conf or {}),
+            "operators": [operator],
+            "pending": False,
+            "offsets_version": 1,
+            "commits_version": 1,
+            **given,
+        }
+    )
+
+
+def obstacles(given: QueryInfo, version: str | None, *, columns: int = 2) -> list[str]:
+    def read(_: str) -> bytes:
+        return schema_of([(f"c{n}", "long") for n in range(columns)], [("v", "long")])
+
+    found = findings(given, spark_version=version, conf={}, read=read)
+    return [each.message for each in found if each.is_obstacle]
+
+
+@pytest.mark.parametrize(
+    ("logs", "version", "told"),
+    [
+        ({"commits_version": 2}, "3.5.9", "commit log, which is of version 2"),
+        ({"commits_version": 2}, "4.0.0", None),
+        ({"commits_version": 3}, "4.2.1", "commit log, which is of version 3"),
+        ({"commits_version": 3}, "4.3.0", None),
+        ({"offsets_version": 2}, "4.1.4", "offset log, which is of version 2"),
+        ({"offsets_version": 2}, "4.2.0", None),
+        ({}, "3.5.9", None),
+        ({"commits_version": 3}, None, None),
+    ],
+)
+def test_a_log_is_read_only_by_a_spark_that_knows_its_version(
+    logs: Mapping[str, Any], version: str | None, told: str | None
+) -> None:
+    found = obstacles(query(**logs), version)
+
+    assert len(found) == (told is not None)
+    assert told is None or told in found[0]
+
+
+@pytest.mark.parametrize(
+    ("version", "columns", "ordered", "name", "refused"),
+    [
+        ("4.2.1", 5, "true", "dedupe", True),
+        ("3.5.9", 7, "true", "dedupeWithinWatermark", True),
+        ("4.2.1", 4, "true", "dedupe", False),
+        ("4.2.1", 5, "false", "dedupe", False),
+        ("4.3.0", 5, "true", "dedupe", False),
+        ("4.2.1", 5, "true", "stateStoreSave", False),
+    ],
+)
+def test_duplicates_that_would_come_through_without_a_word_are_an_obstacle(
+    version: str, columns: int, ordered: str, name: str, refused: bool
+) -> None:
+    found = obstacles(query(conf={_ORDER: ordered}, name=name), version, columns=columns)
+
+    assert bool(found) == refused
+    assert not refused or "without a word" in found[0]
+
+
+def test_what_is_pinned_is_told_if_the_session_asks_for_something_else() -> None:
+    pinned = {"spark.sql.shuffle.partitions": "4", _PROVIDER: "a.b.Hdfs"}
+    asked = {"spark.sql.shuffle.partitions": "9", _PROVIDER: "a.b.Hdfs", "spark.other": "1"}
+
+    found = findings(query(conf=pinned), spark_version="4.3.0", conf=asked, read=lambda _: b"")
+
+    assert [(each.is_obstacle, each.remedy) for each in found] == [
+        (False, "Change it with `sparkpoint state repartition`.")
+    ]

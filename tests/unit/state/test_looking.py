@@ -1,0 +1,260 @@
+"""Looking into the state of savepoints: rows, conditions and SQL, and what differs between two."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+
+from sparkpoint.savepoint import CaptureRequest, Repository, Savepoint
+from sparkpoint.state import buckets, repartition, swift
+from sparkpoint.state.buckets import Difference, Totals, differences
+from sparkpoint.state.changefile import ChangeFile
+from sparkpoint.state.diff import Change, DiffRequest, StoreDiff, diff_state
+from sparkpoint.state.errors import (
+    AmbiguousStateError,
+    BadQueryError,
+    MissingLibraryError,
+    NoSuchStateError,
+)
+from sparkpoint.state.query import QueryRequest, query_state
+from sparkpoint.state.selection import Selection
+from sparkpoint.storage import DirectoryStore
+from tests.unit.state.test_savepoints import Setting, here, made
+from tests.unit.state.writing import HandMade, Row, StoreOf
+
+__all__ = ["here"]
+
+_KEY = (("k", "string"), ("n", "long"))
+_VALUE = (("count", "long"),)
+
+
+@pytest.fixture
+def nightly(here: Setting) -> tuple[Setting, Savepoint, HandMade]:
+    query = made(here.folder / "ck")
+    return here, here.captured(), query
+
+
+def rows_of(repository: Repository, savepoint: Savepoint, **asked: Any) -> list[Mapping[str, Any]]:
+    selection = Selection(**{n: asked.pop(n) for n in ("query", "operator", "store") if n in asked})
+    with query_state(repository, savepoint, QueryRequest(selection=selection, **asked)) as found:
+        return list(found.rows())
+
+
+def test_all_rows_are_those_that_the_checkpoint_holds(
+    nightly: tuple[Setting, Savepoint, HandMade],
+) -> None:
+    here, savepoint, query = nightly
+
+    rows = rows_of(here.repository, savepoint)
+
+    found = {(r["key"]["k"], r["key"]["n"]): (r["value"]["count"],) for r in rows}
+    assert found == query.rows()
+    assert len(rows) == 47
+    assert {r["partition_id"] for r in rows} == {0, 1, 2, 3}
+
+
+def test_rows_can_be_listed_without_any_library(
+    nightly: tuple[Setting, Savepoint, HandMade], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, savepoint, _ = nightly
+    monkeypatch.setattr(swift, "library", lambda name: None)
+
+    assert len(rows_of(here.repository, savepoint, limit=5)) == 5
+    with pytest.raises(MissingLibraryError, match=r"sparkpoint\[query\]"):
+        rows_of(here.repository, savepoint, where="key.n = 3")
+
+
+@pytest.mark.parametrize(
+    ("condition", "keys"),
+    [
+        ("key.k = 'key3'", {3}),
+        ("value.count < 0", {3, 6, 9, 12, 15, 18}),
+        ("key.n BETWEEN 30 AND 32 AND partition_id >= 0", {30, 31, 32}),
+        ("key.n > 1000", set()),
+    ],
+)
+def test_a_condition_chooses_rows(
+    nightly: tuple[Setting, Savepoint, HandMade], condition: str, keys: set[int]
+) -> None:
+    here, savepoint, _ = nightly
+
+    rows = rows_of(here.repository, savepoint, where=condition)
+
+    assert {row["key"]["n"] for row in rows} == keys
+
+
+def test_sql_answers_with_columns_of_its_own(
+    nightly: tuple[Setting, Savepoint, HandMade],
+) -> None:
+    here, savepoint, query = nightly
+    sql = "SELECT count(*) AS n, sum(value.count) AS total FROM state"
+
+    (row,) = rows_of(here.repository, savepoint, sql=sql)
+
+    assert row == {"n": 47, "total": str(sum(v[0] for v in query.rows().values()))}  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"where": "key.nobody = 1"}, "nobody"),
+        ({"where": "key.k ="}, "cannot be answered"),
+        ({"sql": "SELECT * FROM elsewhere"}, "elsewhere"),
+        ({"sql": "CREATE TABLE x (a int)"}, "begin it with SELECT"),
+        ({"sql": "SELECT 1", "where": "true"}, "one of the two"),
+    ],
+)
+def test_what_is_no_question_is_told(
+    nightly: tuple[Setting, Savepoint, HandMade], asked: Mapping[str, str], told: str
+) -> None:
+    here, savepoint, _ = nightly
+
+    with pytest.raises(BadQueryError, match=told):
+        rows_of(here.repository, savepoint, **asked)
+
+
+def test_which_state_is_meant_must_be_clear(here: Setting) -> None:
+    store = StoreOf(_KEY, _VALUE, [{("a", 1): (1,)}])
+    names = ("left-keyToNumValues", "right-keyToNumValues")
+    HandMade(here.folder / "ck/one", dict.fromkeys(names, store)).write()
+    HandMade(here.folder / "ck/two", {"default": store}).write()
+    savepoint = here.captured()
+
+    with pytest.raises(AmbiguousStateError, match="--query") as several:
+        rows_of(here.repository, savepoint)
+    assert several.value.candidates == ("one", "two")
+    with pytest.raises(AmbiguousStateError, match="--store"):
+        rows_of(here.repository, savepoint, query="one")
+    with pytest.raises(NoSuchStateError, match="has no query 'three'"):
+        rows_of(here.repository, savepoint, query="three")
+    with pytest.raises(NoSuchStateError, match="no stateful operator 5"):
+        rows_of(here.repository, savepoint, query="one", operator=5)
+    with pytest.raises(NoSuchStateError, match="has no store 'middle'"):
+        rows_of(here.repository, savepoint, query="one", store="middle")
+    assert len(rows_of(here.repository, savepoint, query="one", store=names[1])) == 1
+
+
+def compared(
+    here: Setting, before: Savepoint, after: Savepoint, **asked: Any
+) -> tuple[list[StoreDiff], list[Change]]:
+    taken: list[Change] = []
+    found = diff_state(here.repository, before, after, DiffRequest(**asked), take=taken.append)
+    return found, taken
+
+
+def _next(here: Setting, query: HandMade, changes: Mapping[Row, Row | None]) -> Savepoint:
+    store = query.stores["default"]
+    after = StoreOf(store.key, store.value, [*store.changes, changes])
+    HandMade(here.folder / "later", {"default": after}, query.partitions).write()
+    source = DirectoryStore(here.folder / "later")
+    return here.repository.capture(source, CaptureRequest(job="visits", name="later")).savepoint
+
+
+def test_a_diff_tells_every_key_that_was_added_removed_or_changed(
+    nightly: tuple[Setting, Savepoint, HandMade],
+) -> None:
+    here, savepoint, query = nightly
+    changes: Mapping[Row, Row | None] = {
+        ("new", 1): (5,),
+        ("key30", 30): (0,),
+        ("key31", 31): (31,),
+        ("key40", 40): None,
+    }
+    later = _next(here, query, changes)
+
+    (store,), taken = compared(here, savepoint, later)
+
+    assert store.totals == Totals(added=1, removed=1, changed=1, same=45)
+    told = {change.kind: change for change in taken}
+    assert told["added"].key == {"k": "new", "n": 1}
+    assert (told["added"].before, told["added"].after) == (None, {"count": 5})
+    assert (told["changed"].before, told["changed"].after) == ({"count": 30}, {"count": 0})
+    assert told["removed"].key == {"k": "key40", "n": 40}
+    assert sorted(store.samples, key=lambda each: each.kind) == sorted(
+        taken, key=lambda each: each.kind
+    )
+
+
+def test_partitions_make_no_difference(nightly: tuple[Setting, Savepoint, HandMade]) -> None:
+    here, savepoint, _ = nightly
+    child = repartition(here.repository, savepoint, here.asked(7)).savepoint
+
+    (store,), taken = compared(here, savepoint, child)
+
+    assert (store.totals, taken) == (Totals(same=47), [])
+
+
+def test_a_store_that_only_one_of_them_has_is_all_new(
+    nightly: tuple[Setting, Savepoint, HandMade],
+) -> None:
+    here, savepoint, _ = nightly
+    store = StoreOf(_KEY, _VALUE, [{("a", 1): (1,)}])
+    HandMade(here.folder / "other/more", {"default": store}).write()
+    source = DirectoryStore(here.folder / "other")
+    other = here.repository.capture(source, CaptureRequest(job="visits", name="other")).savepoint
+
+    found, taken = compared(here, savepoint, other, samples=2)
+
+    assert [(s.query, s.missing) for s in found] == [("", "after"), ("more", "before")]
+    assert [s.totals for s in found] == [Totals(removed=47), Totals(added=1)]
+    assert [len(s.samples) for s in found] == [2, 1]
+    assert len(taken) == 48
+
+
+def test_state_with_other_columns_is_compared_by_what_it_says(here: Setting) -> None:
+    def with_value(folder: str, kind: str, count: int) -> Savepoint:
+        value = (("count", kind),)
+        stores = {"default": StoreOf(_KEY, value, [{("a", 1): (1,), ("b", 2): (count,)}])}
+        HandMade(here.folder / folder, stores).write()
+        source = DirectoryStore(here.folder / folder)
+        return here.repository.capture(source, CaptureRequest(job="j", name=folder)).savepoint
+
+    (store,), _ = compared(here, with_value("a", "integer", 2), with_value("b", "long", 3))
+
+    assert store.totals == Totals(changed=1, same=1)
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_buckets_give_the_same_answer_however_many_there_are(tmp_path: Path, count: int) -> None:
+    before = [(f"k{n}".encode(), b"%d" % n) for n in range(300)]
+    after = [(f"k{n}".encode(), b"%d" % (n // 2 * 2)) for n in range(100, 400)]
+    totals = Totals()
+
+    found = list(differences(before, after, totals=totals, buckets=count, folder=tmp_path / "b"))
+
+    assert totals == Totals(added=100, removed=100, changed=100, same=100)
+    assert set(found) >= {
+        Difference(b"k0", b"0", None),
+        Difference(b"k101", b"101", b"100"),
+        Difference(b"k399", None, b"398"),
+    }
+    assert not list(tmp_path.rglob("*-*"))
+
+
+def test_large_state_goes_through_the_disk() -> None:
+    assert buckets.buckets_for(1000) == 1
+    assert buckets.buckets_for(1 << 30) > 100
+    assert buckets.buckets_for(1 << 50) == 500
+
+
+def test_all_differences_are_in_the_file_or_there_is_no_file(tmp_path: Path) -> None:
+    changes = [
+        Change("", 0, "default", {"k": n}, None if n % 2 else {"v": n}, {"v": -n}, "added")
+        for n in range(20_000)
+    ]
+    with ChangeFile(tmp_path / "all.parquet") as file:
+        assert file.take is not None
+        for change in changes:
+            file.take(change)
+    with pytest.raises(KeyError), ChangeFile(tmp_path / "none.parquet"):
+        raise KeyError
+
+    rows = pyarrow.parquet.read_table(tmp_path / "all.parquet").to_pylist()
+
+    assert [json.loads(row["key"])["k"] for row in rows] == list(range(20_000))
+    assert rows[1]["before"] is None
+    assert json.loads(rows[2]["before"]) == {"v": 2}
+    assert [path.name for path in tmp_path.iterdir()] == ["all.parquet"]
