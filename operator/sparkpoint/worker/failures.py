@@ -4,6 +4,7 @@ again helps."""
 import traceback
 
 from sparkpoint.runtime.explaining import explain, is_foreseen
+from sparkpoint.state.errors import StateError
 from sparkpoint.worker.errors import RefusedError, WorkerError
 from sparkpoint.worker.model import Answer
 
@@ -17,7 +18,7 @@ def answer_of(error: Exception) -> Answer:
             return Answer(
                 answer="Refused", message=str(error), kind="Refused", problems=error.problems
             )
-        case WorkerError():
+        case WorkerError() | StateError():
             kind = type(error).__name__.removesuffix("Error")
             return Answer(
                 answer="Failed", message=str(error), kind=kind, retry_helps=error.retry_helps

@@ -22,6 +22,7 @@ Word = Literal[
     "Corrupt",
     "Inspected",
     "Fetched",
+    "Repartitioned",
     "Compatible",
     "Incompatible",
     "Unknown",

@@ -13,6 +13,7 @@ from sparkpoint.worker.tasks import (
     inspect,
     rehearse,
     remove,
+    repartition,
     verify,
 )
 from sparkpoint.worker.telling import Telling
@@ -27,6 +28,7 @@ TASKS: Mapping[str, tuple[Callable[[Given], Work], str]] = {
     "inspect": (inspect.read, inspect.USAGE),
     "verify": (verify.read, verify.USAGE),
     "rehearse": (rehearse.read, rehearse.USAGE),
+    "repartition": (repartition.read, repartition.USAGE),
     "dispose": (dispose.read, dispose.USAGE),
     "remove": (remove.read, remove.USAGE),
     "fetch": (fetch.read, fetch.USAGE),
