@@ -20,7 +20,8 @@ COMMANDS = [
     *("savepoint create", "savepoint list", "savepoint show", "savepoint verify"),
     *("savepoint delete", "savepoint tag", "savepoint restore", "savepoint copy"),
     *("log", "retain", "collect", "checkpoint show", "completion"),
-    *("state show", "state repartition"),
+    *("state show", "state repartition", "state query", "state diff", "state migrate"),
+    "state check",
     *("run", "local status", "local savepoint", "local stop"),
     *("job list", "job status", "job wait", "job logs", "job savepoint", "job suspend"),
     *("job resume", "job restore", "job rollback", "job fork"),
@@ -52,12 +53,14 @@ def examples_in_reference() -> list[tuple[str, int]]:
 
 
 # Those of `run` and `local` need a run: test_run_local.py has one. Those of `job` need a cluster:
-# jobs/test_reaching.py has one. Repartitioning needs state that can be read: test_state.py has it.
+# jobs/test_reaching.py has one. Those of `state` need state that can be read: test_state.py has it,
+# and tests/spark/state for what needs Spark.
 EXAMPLES = [
     line
     for name, command in leaves(root)
     for line in examples_of(command)
-    if name.split()[0] not in ("run", "local", "job") and name != "state repartition"
+    if name.split()[0] not in ("run", "local", "job")
+    and (name == "state show" or "state" not in name)
 ]
 
 

@@ -1,14 +1,18 @@
 """`sparkpoint state`: what it prints, what it refuses, and that it leaves nothing behind."""
 
+import json
 import shlex
+import subprocess
 from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 
 from sparkpoint.cli.main import root
 from tests.unit.cli.running import SAVEPOINT_KEYS, names, run, run_well
 from tests.unit.cli.test_help import examples_of, leaves
 from tests.unit.state.test_savepoints import made
+from tests.unit.state.writing import HandMade, StoreOf
 
 
 @pytest.fixture
@@ -101,15 +105,182 @@ def test_what_cannot_be_done_is_said_and_changes_nothing(
 
 
 @pytest.mark.usefixtures("repository")
-def test_rocksdb_is_refused_by_name() -> None:
+def test_rocksdb_of_unknown_placement_is_refused_by_name() -> None:
     outcome = run("state", "repartition", "before-upgrade", "--partitions", "8")
 
     assert outcome.code == 3
-    assert "rocksdb provider" in outcome.err
+    assert "cannot be repartitioned" in outcome.err
+
+
+def test_rows_are_printed_as_a_table_until_there_are_too_many(nightly: Path) -> None:
+    outcome = run_well("state", "query", "nightly", "--limit", "3")
+
+    header, *lines = outcome.out.splitlines()
+    assert header.split() == ["key.k", "key.n", "value.count", "partition_id"]
+    assert len(lines) == 3
+    assert "more than 3 rows" in outcome.err
 
 
 @pytest.mark.usefixtures("nightly")
-def test_the_examples_of_repartition_work() -> None:
-    lines = examples_of(dict(leaves(root))["state repartition"])
+def test_rows_are_printed_for_scripts() -> None:
+    condition = ("--where", "key.n = 30")
 
-    assert [run(*shlex.split(line)[1:]).code for line in lines] == [0, 0]
+    document = run_well("state", "query", "nightly", *condition, "--json").document
+    line = run_well("state", "query", "nightly", *condition, "--format", "json").out
+    table = run_well("state", "query", "nightly", *condition, "--format", "csv").out
+
+    row = document["rows"][0]
+    assert row["key"] == {"k": "key30", "n": 30}
+    assert row["value"] == {"count": 30}
+    assert (document["count"], document["more"], document["store"]) == (1, False, "default")
+    assert json.loads(line) == row
+    header, cells = table.splitlines()
+    assert (header, cells) == (
+        "key.k,key.n,value.count,partition_id",
+        f"key30,30,30,{row['partition_id']}",
+    )
+
+
+@pytest.mark.usefixtures("nightly")
+@pytest.mark.parametrize("form", ["json", "csv", "parquet"])
+def test_all_rows_go_to_a_file(form: str) -> None:
+    document = run_well(
+        *("state", "query", "nightly", "--format", form, "--output", f"rows.{form}", "--json")
+    ).document
+
+    assert document["count"] == 47
+    if form == "parquet":
+        assert pyarrow.parquet.read_table("rows.parquet").num_rows == 47
+    else:
+        assert len(Path(f"rows.{form}").read_text().splitlines()) == 47 + (form == "csv")
+
+
+def test_a_diff_tells_counts_and_samples(nightly: Path) -> None:
+    run_well("state", "repartition", "nightly", "--partitions", "8")
+    store = StoreOf((("k", "string"), ("n", "long")), (("count", "long"),), [{("new", 1): (7,)}])
+    HandMade(nightly.parent / "checkpoints/other", {"default": store}).write()
+    create = ("savepoint", "create", "--checkpoint", "checkpoints/other", "--name", "other")
+    run_well(*create, "--job", "visits")
+
+    same = run_well("state", "diff", "nightly", "nightly-p8")
+    other = run_well("state", "diff", "nightly", "other", "--samples", "1")
+    document = run_well("state", "diff", "nightly", "other", "--json").document
+
+    assert same.out.endswith("The state is the same.\n")
+    assert same.out.splitlines()[2].split()[3:] == ["default", "0", "0", "0", "47"]
+    assert "+ 0/default k=new, n=1: count=7" in other.out
+    assert len([line for line in other.out.splitlines() if line.startswith("- 0/")]) == 1
+    found = document["stores"][0]
+    assert [found[kind] for kind in ("added", "removed", "changed", "same")] == [1, 47, 0, 0]
+    assert len(found["samples"]) == 6
+    assert document["same"] is False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "kind"),
+    [
+        (("query", "nightly", "--where", "key.nobody = 1"), 2, "BadQuery"),
+        (("query", "nightly", "--sql", "DROP TABLE state"), 2, "BadQuery"),
+        (("query", "nightly", "--format", "parquet"), 2, "BadQuery"),
+        (("query", "nightly", "--output", "nowhere/rows.json"), 2, "BadQuery"),
+        (("query", "nightly", "--limit", "0"), 2, "Usage"),
+        (("query", "nightly", "--operator", "7"), 4, "NoSuchState"),
+        (("query", "nightly", "--store", "nobody"), 4, "NoSuchState"),
+        (("query", "nightly", "--query", "nobody"), 4, "NoSuchState"),
+        (("query", "nobody"), 4, "NoSuchSavepoint"),
+        (("diff", "nightly", "nobody"), 4, "NoSuchSavepoint"),
+        (("diff", "nightly", "nightly", "--operator", "7"), 4, "NoSuchState"),
+        (("diff", "nightly", "nightly", "--output", "nowhere/x.parquet"), 2, "BadQuery"),
+        (("migrate", "nightly", "--name", "nightly"), 3, "NameTaken"),
+        (("migrate", "nobody"), 4, "NoSuchSavepoint"),
+        (("check", "--savepoint", "nobody"), 4, "NoSuchSavepoint"),
+        (("check", "--savepoint", "nightly", "--conf", "x=1"), 2, "BadQuery"),
+        (("check", "--savepoint", "nightly", "--", "nobody.py"), 2, "BadQuery"),
+    ],
+)
+@pytest.mark.usefixtures("nightly")
+def test_what_makes_no_sense_is_said_and_leaves_nothing(
+    arguments: tuple[str, ...], code: int, kind: str
+) -> None:
+    here = sorted(Path().iterdir())
+
+    outcome = run("state", arguments[0], "--json", *arguments[1:])
+
+    assert outcome.code == code
+    assert outcome.document["error"]["kind"] == kind
+    assert sorted(Path().iterdir()) == here
+    assert names("savepoint", "list") == ["nightly"]
+
+
+@pytest.mark.usefixtures("nightly")
+def test_files_alone_can_say_no_but_never_yes() -> None:
+    unknown = run("state", "check", "--savepoint", "nightly", "--json")
+    noted = run(
+        *("state", "check", "--savepoint", "nightly", "--json"),
+        *("--conf", "spark.sql.shuffle.partitions=9"),
+    )
+
+    assert (unknown.code, unknown.document["verdict"]) == (1, "unknown")
+    assert unknown.document["rehearsed"] is False
+    assert "pinned to 4; 9 will have no effect" in noted.document["notes"][0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "verdict", "problems"),
+    [
+        ('{"answer":"Compatible","message":"Well."}', 0, "compatible", []),
+        ('{"answer":"Incompatible","problems":["key: set it back."]}', 3, "incompatible", 1),
+        ('{"answer":"Unknown","message":"Time was over."}', 1, "unknown", ["Time was over."]),
+        ('{"answer":"Failed","message":"No such thing."}', 1, "unknown", ["No such thing."]),
+        ("not what a worker says", 1, "unknown", 1),
+    ],
+)
+@pytest.mark.usefixtures("nightly")
+def test_the_verdict_of_a_trial_is_the_exit_code(
+    monkeypatch: pytest.MonkeyPatch, answer: str, code: int, verdict: str, problems: list[str] | int
+) -> None:
+    asked: list[list[str]] = []
+
+    def worker(command: list[str], **_: object) -> "subprocess.CompletedProcess[bytes]":
+        asked.append(command)
+        return subprocess.CompletedProcess(command, 0, stdout=answer.encode())
+
+    monkeypatch.setattr("sparkpoint.cli.work.statecheck.subprocess.run", worker)
+    Path("visits.py").write_text("")
+
+    outcome = run("state", "check", "--savepoint", "nightly", "--json", "--", "visits.py", "--x=1")
+
+    assert (outcome.code, outcome.document["verdict"]) == (code, verdict)
+    assert outcome.document["rehearsed"] is True
+    found = outcome.document["problems"]
+    assert (len(found) if isinstance(problems, int) else found) == problems
+    (command,) = asked
+    assert command[1:4] == ["-m", "sparkpoint.worker", "rehearse"]
+    assert command[-3:] == ["--", "visits.py", "--x=1"]
+
+
+@pytest.mark.usefixtures("nightly")
+def test_a_spark_that_cannot_read_the_logs_is_incompatible() -> None:
+    made(Path("checkpoints/newer"))
+    for path in Path("checkpoints/newer/offsets").iterdir():
+        text = path.read_text().replace("v1", "v2", 1)
+        path.write_text(text.replace('\n{"topic"', '\nvisits:{"topic"'))
+    create = ("savepoint", "create", "--checkpoint", "checkpoints/newer", "--name", "newer")
+    run_well(*create)
+
+    outcome = run("state", "check", "--savepoint", "newer", "--spark-version", "4.1.0")
+
+    assert outcome.code == 3
+    assert "Spark 4.1.0 cannot read its offset log" in outcome.err
+    assert "Use Spark 4.2 or later." in outcome.err
+
+
+@pytest.mark.usefixtures("nightly")
+def test_the_examples_of_repartition_query_and_diff_work() -> None:
+    commands = dict(leaves(root))
+    names = ("state repartition", "state query", "state diff")
+    lines = [line for name in names for line in examples_of(commands[name])]
+
+    assert [(line, run(*shlex.split(line)[1:]).code) for line in lines] == [
+        (line, 0) for line in lines
+    ]

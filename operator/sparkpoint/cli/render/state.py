@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from sparkpoint.cli.render.text import fields, size, table
 from sparkpoint.state import RepartitionResult, StoreSurvey
+from sparkpoint.state.migrate import MigrateResult
 from sparkpoint.state.repartition import MovedStore
 
 __all__ = ["moved_document", "moved_text", "survey_document", "survey_text"]
@@ -52,8 +53,8 @@ def survey_document(store: StoreSurvey) -> dict[str, object]:
     }
 
 
-def moved_text(result: RepartitionResult) -> str:
-    """What `state repartition` prints."""
+def moved_text(result: RepartitionResult | MigrateResult) -> str:
+    """What `state repartition` and `state migrate` print."""
     lines = fields(
         [
             ("id", result.savepoint.id),

@@ -1,4 +1,4 @@
-"""`state show` and `state repartition`."""
+"""`state show`, `state repartition` and `state migrate`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,8 +9,9 @@ from sparkpoint.cli.render.documents import savepoint_document
 from sparkpoint.cli.render.state import moved_document, moved_text, survey_document, survey_text
 from sparkpoint.cli.work.places import open_repository
 from sparkpoint.state import RepartitionRequest, repartition, survey
+from sparkpoint.state.migrate import MigrateRequest, migrate
 
-__all__ = ["Repartitioning", "repartition_state", "show_state"]
+__all__ = ["Repartitioning", "migrate_state", "repartition_state", "show_state"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +62,27 @@ def repartition_state(
         "parent": savepoint_document(savepoint),
         "savepoint": savepoint_document(result.savepoint),
         "partitions": wanted.partitions,
+        "rows": result.rows,
+        "seconds": result.seconds,
+        "stores": [moved_document(query, m) for query, each in result.moved.items() for m in each],
+    }
+    return Answer(document=document, text=moved_text(result), notes=tuple(progress.notes))
+
+
+def migrate_state(
+    settings: Settings, location: str, reference: str, *, name: str | None, work_dir: Path | None
+) -> Answer:
+    """Bring the state of a savepoint to RocksDB, in a new savepoint."""
+    repository = open_repository(settings, location)
+    savepoint = repository.find(reference)
+    request = MigrateRequest(name=name, work_folder=work_dir)
+    with shown_progress(settings) as progress:
+        result = migrate(repository, savepoint, request, progress=progress)
+    document = {
+        "repository": repository.store.uri,
+        "parent": savepoint_document(savepoint),
+        "savepoint": savepoint_document(result.savepoint),
+        "provider": "rocksdb",
         "rows": result.rows,
         "seconds": result.seconds,
         "stores": [moved_document(query, m) for query, each in result.moved.items() for m in each],

@@ -1,0 +1,185 @@
+"""`state check`: whether code can go on from a savepoint, before anything is stopped for it.
+
+What files tell is looked at here; whether the code fits is tried out by a worker's rehearsal, in a
+process of its own, on a throw-away copy and with sinks that write nothing.
+"""
+
+import importlib.metadata
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from sparkpoint.cli.answer import Answer, Settings
+from sparkpoint.cli.exits import Exit
+from sparkpoint.cli.progress import shown_progress
+from sparkpoint.cli.render.documents import savepoint_document
+from sparkpoint.cli.work.places import open_repository
+from sparkpoint.savepoint import Repository, Savepoint
+from sparkpoint.savepoint.progress import Amount
+from sparkpoint.state.compatibility import Finding, findings
+from sparkpoint.state.errors import BadQueryError, MissingLibraryError
+from sparkpoint.state.survey import SavepointFiles
+from sparkpoint.worker.model import Answer as Verdict
+
+__all__ = ["Checking", "check_state"]
+
+_EXITS = {"compatible": Exit.OK, "incompatible": Exit.REFUSED, "unknown": Exit.FAILED}
+_LAST_LINES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checking:
+    """What the command line says about it."""
+
+    script: tuple[str, ...]
+    """And its arguments; empty: only what files tell is looked at."""
+    conf: tuple[str, ...]
+    spark_version: str | None
+    master: str
+    deadline: int
+    functions: bool
+    work_dir: Path | None
+
+
+def check_state(settings: Settings, location: str, reference: str, wanted: Checking) -> Answer:
+    """The verdict, with everything that led to it."""
+    conf = _conf(wanted.conf)
+    if wanted.script and not Path(wanted.script[0]).is_file():
+        raise BadQueryError(f"{wanted.script[0]} is no file: give a script behind `--`.")
+    repository = open_repository(settings, location)
+    savepoint = repository.find(reference)
+    version = wanted.spark_version or _installed()
+    if wanted.script:
+        _require_runtime()
+    found = _static(repository, savepoint, version, conf)
+    obstacles = [each for each in found if each.is_obstacle]
+    tried: Verdict | None = None
+    if wanted.script and not obstacles:
+        with shown_progress(settings) as progress:
+            progress.start("rehearsing", Amount())
+            tried = _rehearsed(settings, repository, savepoint, wanted)
+    verdict = _verdict(obstacles, tried)
+    problems = [*(f"{each.message} {each.remedy}" for each in obstacles)]
+    if tried is not None and verdict != "compatible":
+        problems += tried.problems or (tried.message,)
+    document = {
+        "repository": repository.store.uri,
+        "savepoint": savepoint_document(savepoint),
+        "verdict": verdict,
+        "sparkVersion": version,
+        "problems": problems,
+        "notes": [f"{each.message} {each.remedy}" for each in found if not each.is_obstacle],
+        "rehearsed": tried is not None,
+        "message": tried.message if tried is not None else None,
+    }
+    return Answer(
+        document=document,
+        text=_text(savepoint.key, verdict, tried),
+        notes=tuple(f"{each.message} {each.remedy}" for each in found if not each.is_obstacle),
+        alarm=" ".join(problems),
+        exit=_EXITS[verdict],
+    )
+
+
+def _verdict(obstacles: list[Finding], tried: Verdict | None) -> str:
+    """Files alone can say no, but never yes."""
+    if obstacles:
+        return "incompatible"
+    if tried is None or tried.answer not in ("Compatible", "Incompatible"):
+        return "unknown"
+    return tried.answer.lower()
+
+
+def _text(key: str, verdict: str, tried: Verdict | None) -> str:
+    if verdict == "compatible":
+        return f"Compatible: the code has made a batch from a copy of {key}."
+    if verdict == "incompatible":
+        return f"Incompatible with {key}."
+    why = "it was not tried out" if tried is None else "the trial came to no verdict"
+    return f"Unknown whether it fits {key}: {why}."
+
+
+def _static(
+    repository: Repository, savepoint: Savepoint, version: str | None, conf: dict[str, str]
+) -> list[Finding]:
+    records = repository.files(savepoint).files
+    return [
+        finding
+        for query in savepoint.manifest.queries
+        for finding in findings(
+            query,
+            spark_version=version,
+            conf=conf,
+            read=SavepointFiles(repository.store, records, prefix=query.prefix).read,
+        )
+    ]
+
+
+def _conf(given: tuple[str, ...]) -> dict[str, str]:
+    for each in given:
+        if not each.startswith("spark.") or "=" not in each:
+            raise BadQueryError(f"--conf {each}: give spark.key=value.")
+    return dict(each.split("=", 1) for each in given)
+
+
+def _installed() -> str | None:
+    try:
+        return importlib.metadata.version("pyspark")
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _require_runtime() -> None:
+    missing = [name for name in ("pyspark", "aiohttp") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MissingLibraryError(
+            "trying out code needs Spark and the runtime. Install them with "
+            "`pip install 'sparkpoint[runtime]'`, and Java 17; or leave the script away to look at "
+            "what files tell."
+        )
+
+
+def _rehearsed(
+    settings: Settings, repository: Repository, savepoint: Savepoint, wanted: Checking
+) -> Verdict:
+    """What a worker says, whose log is kept out of the answer."""
+    manifest = savepoint.manifest
+    with tempfile.TemporaryDirectory(
+        prefix="sparkpoint-check-", dir=wanted.work_dir, ignore_cleanup_errors=True
+    ) as folder:
+        given = {
+            "--savepoint": savepoint.id,
+            "--repository": repository.store.uri,
+            "--job": f"{manifest.namespace}/{manifest.job}",
+            "--deadline": str(wanted.deadline),
+            "--master": wanted.master,
+            "--scratch": str(Path(folder).absolute()),
+        }
+        if settings.endpoint_url is not None:
+            given["--endpoint-url"] = settings.endpoint_url
+        options = [word for option in given.items() for word in option]
+        options += [word for each in wanted.conf for word in ("--conf", each)]
+        options += ["--functions"] if wanted.functions else []
+        command = [sys.executable, "-m", "sparkpoint.worker", "rehearse", *options, "--"]
+        log = Path(folder, "log")
+        with log.open("wb") as output:
+            done = subprocess.run(
+                [*command, *wanted.script],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=output,
+                env=dict(os.environ),
+                check=False,
+            )
+        try:
+            return Verdict.model_validate_json(done.stdout)
+        except ValidationError:
+            lines = log.read_text(errors="replace").splitlines()[-_LAST_LINES:]
+            message = f"The trial ended without a word. It said last: {' / '.join(lines)}"
+            return Verdict(answer="Unknown", message=message)
