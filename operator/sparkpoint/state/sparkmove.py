@@ -11,6 +11,7 @@ from pathlib import Path
 from sparkpoint.checkpoint.layout import DEFAULT_STORE
 from sparkpoint.savepoint.manifest import OperatorInfo, QueryInfo
 from sparkpoint.state.errors import MisplacedStateError, SparkFailedError, UnfaithfulError
+from sparkpoint.state.pinned import PARTITIONS
 from sparkpoint.state.querystate import store_schema
 from sparkpoint.state.repartition import MovedStore
 from sparkpoint.state.spark.process import require_spark, run_spark
@@ -64,6 +65,8 @@ def refusal_by_spark(
         return f"a join of format {conf[_JOIN_FORMAT]} cannot be started any more afterwards"
     if query.commits_version not in (1, 2):
         return f"the commit log is of version {query.commits_version}, which Spark cannot rewrite"
+    if not conf.get(PARTITIONS, "").isdigit():
+        return f"the offset log does not say how many partitions it has ({PARTITIONS})"
     if conf.get(_STRICT) != "true":
         return f"its keys may be placed by some of their columns only ({_STRICT} is not true)"
     if conf.get(_ENCODING, "unsaferow") != "unsaferow":
@@ -124,7 +127,7 @@ def _move(query: QueryInfo, root: Path) -> QueryMove:
 
 
 def _pinned(query: QueryInfo) -> int:
-    return int(query.conf["spark.sql.shuffle.partitions"])
+    return int(query.conf[PARTITIONS])
 
 
 def _audited(moved: QueryMoved, query: QueryInfo, partitions: int) -> list[MovedStore]:

@@ -15,6 +15,7 @@ from sparkpoint.state.views import views_of
 from tests.unit.state.test_compatibility import query
 from tests.unit.state.writing import schema_of
 
+_PARTITIONS = "spark.sql.shuffle.partitions"
 _STRICT = "spark.sql.streaming.statefulOperator.useStrictDistribution"
 _JOIN_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
 _ENCODING = "spark.sql.streaming.stateStore.encodingFormat"
@@ -30,6 +31,7 @@ def operator(name: str | None, *, version: int = 1, store: str = "default") -> O
 
 def refused(given: QueryInfo, name: str | None, *, partitions: int, keys: int = 1) -> str | None:
     schema = schema_of([(f"c{n}", "long") for n in range(keys)], [("v", "long")])
+    given = given.model_copy(update={"conf": {_PARTITIONS: "4", **given.conf}})
     return refusal_by_spark(given, operator(name), partitions=partitions, read=lambda _: schema)
 
 
@@ -40,6 +42,7 @@ def refused(given: QueryInfo, name: str | None, *, partitions: int, keys: int = 
         ("globalLimit", {_STRICT: "true"}, "cannot repartition globalLimit"),
         ("symmetricHashJoin", {_STRICT: "true", _JOIN_FORMAT: "4"}, "join of format 4"),
         ("stateStoreSave", {}, "useStrictDistribution"),
+        ("dedupe", {_STRICT: "true", _PARTITIONS: ""}, "does not say how many partitions"),
         ("dedupe", _AVRO, "encoded as avro"),
         ("symmetricHashJoin", {_STRICT: "true", _JOIN_FORMAT: "3"}, None),
         ("transformWithStateInPandasExec", {_STRICT: "true"}, None),
