@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sparkpoint.state.records import Record
 
-__all__ = ["Difference", "Totals", "buckets_for", "differences"]
+__all__ = ["Difference", "Totals", "buckets_for", "differences", "room_for"]
 
 _BUCKET = 32 * 1024 * 1024
 """Bytes of keys and values of one side that are held; Python needs about three times as much."""
@@ -50,6 +50,11 @@ class Totals:
 def buckets_for(stored: int) -> int:
     """How many buckets suit rows that are in files of so many bytes."""
     return min(_MOST, 1 + stored * _EXPANDS // _BUCKET)
+
+
+def room_for(stored: int) -> int:
+    """Bytes that buckets of such rows may take on disk."""
+    return 0 if buckets_for(stored) == 1 else stored * _EXPANDS
 
 
 def differences(

@@ -17,7 +17,7 @@ from sparkpoint.savepoint.leases import hold_to_read
 from sparkpoint.savepoint.manifest import OperatorInfo, QueryInfo
 from sparkpoint.savepoint.progress import Amount, Silent
 from sparkpoint.state.arrow import arrow_library, parquet_batches
-from sparkpoint.state.buckets import Difference, Totals, buckets_for, differences
+from sparkpoint.state.buckets import Difference, Totals, buckets_for, differences, room_for
 from sparkpoint.state.errors import NoSuchStateError
 from sparkpoint.state.hdfsrows import HdfsStore, open_store, unreadable
 from sparkpoint.state.plain import Plain, plain_object, plain_row
@@ -88,6 +88,7 @@ class _Side:
         return self.ours.bytes if self.ours else sum(s.bytes for s in self.operator.stores)
 
 
+_Pair = tuple[_Side | None, _Side | None]
 _Key = tuple[str, int, str]
 _Show = Callable[[bytes], Plain]
 
@@ -127,13 +128,13 @@ def diff_state(
             )
         by_spark = [s.savepoint.manifest for p in pairs.values() for s in p if s and not s.ours]
         room = spark_room(*{m.files.table: m for m in by_spark}.values())
+        room += max(room_for(_stored(pair)) for pair in pairs.values())
         folder = stack.enter_context(work_folder(request.work_folder, room=room))
         rows = _rows_of(repository, pairs, folder, progress)
-        total = sum(s.stored for p in pairs.values() for s in p if s)
-        progress.start("comparing", Amount(len(pairs), total))
+        progress.start("comparing", Amount(len(pairs), sum(map(_stored, pairs.values()))))
         found = []
         for number, (key, pair) in enumerate(pairs.items()):
-            stored = sum(side.stored for side in pair if side)
+            stored = _stored(pair)
             comparing = _Comparing(key, request.samples, take)
             spill = folder / f"buckets-{number}"
             found.append(comparing.compared(pair, rows[key], buckets_for(stored), spill))
@@ -162,7 +163,8 @@ def _sides(repository: Repository, savepoint: Savepoint, selection: Selection) -
     return found
 
 
-_Pair = tuple[_Side | None, _Side | None]
+def _stored(pair: _Pair) -> int:
+    return sum(side.stored for side in pair if side)
 
 
 def _rows_of(

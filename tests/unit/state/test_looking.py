@@ -238,6 +238,8 @@ def test_large_state_goes_through_the_disk() -> None:
     assert buckets.buckets_for(1000) == 1
     assert buckets.buckets_for(1 << 30) > 100
     assert buckets.buckets_for(1 << 50) == 500
+    assert buckets.room_for(1000) == 0
+    assert buckets.room_for(1 << 30) > 1 << 30
 
 
 def test_all_differences_are_in_the_file_or_there_is_no_file(tmp_path: Path) -> None:
