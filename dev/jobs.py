@@ -45,7 +45,7 @@ SHORT_CONF = {
     "spark.ui.enabled": "false",
     "spark.driver.extraJavaOptions": SHORT_LIVED,
     "spark.executor.extraJavaOptions": SHORT_LIVED,
-    # An idle query that asks its source every 10 ms, as Spark does by itself, takes a fifth of a core.
+    # Spark's own 10 ms cost a fifth of a core for every query that is idle.
     "spark.sql.streaming.pollingDelay": "500ms",
 }
 """Of jobs that live for minutes, several of them on two cores."""
