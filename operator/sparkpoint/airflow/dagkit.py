@@ -1,0 +1,64 @@
+"""What the DAGs in `dags/` share: their settings, the Params that choose jobs, and a look at them.
+
+Settings are read from the environment when a DAG is read (`SPARKPOINT_POOL`, …): what a DAG is made
+of cannot be asked of Airflow's database. All else is a Param, and can be given to each run.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+
+from airflow.sdk import Param
+
+from sparkpoint.airflow.failures import telling
+from sparkpoint.airflow.work.reading import Sight, chosen, look
+
+__all__ = ["CONNECTION", "POOL", "job_params", "jobs_of", "setting", "sights_of"]
+
+Object = dict[str, Any]
+
+
+def setting(name: str, default: str) -> str:
+    """`SPARKPOINT_<NAME>` of the environment."""
+    return os.environ.get(f"SPARKPOINT_{name}") or default
+
+
+POOL: Final = setting("POOL", "sparkpoint")
+"""Bounds how many savepoints are under way at once; it has to count deferred tasks."""
+CONNECTION: Final = setting("CONN_ID", "kubernetes_default")
+
+
+def job_params() -> dict[str, Any]:
+    """Which jobs a run is about."""
+    namespaces = [name for name in setting("NAMESPACES", "").split(",") if name]
+    return {
+        "namespaces": Param(
+            namespaces,
+            type="array",
+            items={"type": "string"},
+            description="Namespaces to look at. None: the connection's own; if it names none, all.",
+        ),
+        "jobs": Param(
+            [],
+            type="array",
+            items={"type": "string"},
+            description="Names of jobs, NAME or NAMESPACE/NAME. None: all.",
+        ),
+        "selector": Param("", type="string", description="Labels of jobs, such as team=shop."),
+    }
+
+
+def sights_of(params: Mapping[str, Any]) -> list[Sight]:
+    """All jobs and savepoints of the namespaces that the run is about."""
+    from sparkpoint.airflow.hooks import SparkpointHook
+
+    with telling():
+        hook = SparkpointHook(conn_id=CONNECTION)
+        everywhere = hook.own_namespace is None
+        return look(hook.cluster, list(params["namespaces"]), everywhere=everywhere)
+
+
+def jobs_of(sights: list[Sight], params: Mapping[str, Any]) -> list[Object]:
+    """The jobs that the run is about; the task fails if one that was named is not there."""
+    with telling():
+        return chosen(sights, names=list(params["jobs"]), selector=str(params["selector"]))
