@@ -8,13 +8,13 @@ other wave begins. A run that is tried again changes nothing that is changed alr
 jobs so many executors instead.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk import Param, dag, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from sparkpoint.airflow.dagkit import CONNECTION, POOL, job_params, jobs_of, sights_of
+from sparkpoint.airflow.dagkit import CONNECTION, POOL, RETRY_DELAY, job_params, jobs_of, sights_of
 from sparkpoint.airflow.decisions.waves import MOST_WAVES
 from sparkpoint.airflow.operators import UpgradeJobOperator
 
@@ -25,7 +25,7 @@ from sparkpoint.airflow.operators import UpgradeJobOperator
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
     max_active_runs=1,
-    default_args={"retries": 1, "retry_delay": timedelta(seconds=30)},
+    default_args={"retries": 1, "retry_delay": RETRY_DELAY},
     params={
         **job_params(),
         "change": Param(

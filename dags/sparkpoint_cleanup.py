@@ -16,7 +16,15 @@ from typing import Any
 from airflow.sdk import Param, dag, task, task_group
 from airflow.sdk.exceptions import AirflowFailException
 
-from sparkpoint.airflow.dagkit import CONNECTION, POOL, job_params, jobs_of, setting, sights_of
+from sparkpoint.airflow.dagkit import (
+    CONNECTION,
+    POOL,
+    RETRY_DELAY,
+    job_params,
+    jobs_of,
+    setting,
+    sights_of,
+)
 from sparkpoint.airflow.operators import CollectGarbageOperator, RetainSavepointsOperator
 
 
@@ -30,7 +38,7 @@ def _count(words: str) -> Param:
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
     max_active_runs=1,
-    default_args={"retries": 3, "retry_delay": timedelta(seconds=30)},
+    default_args={"retries": 3, "retry_delay": RETRY_DELAY},
     params={
         **job_params(),
         "last": _count("the last so many"),

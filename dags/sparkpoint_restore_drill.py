@@ -13,7 +13,15 @@ from typing import Any
 from airflow.sdk import Param, dag, get_current_context, task, task_group
 from airflow.sdk.exceptions import AirflowFailException
 
-from sparkpoint.airflow.dagkit import CONNECTION, POOL, job_params, jobs_of, setting, sights_of
+from sparkpoint.airflow.dagkit import (
+    CONNECTION,
+    POOL,
+    RETRY_DELAY,
+    job_params,
+    jobs_of,
+    setting,
+    sights_of,
+)
 from sparkpoint.airflow.operators import RestoreDrillOperator, VerifySavepointOperator
 
 PURPOSE = "drill"
@@ -25,7 +33,7 @@ PURPOSE = "drill"
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
     max_active_runs=1,
-    default_args={"retries": 2, "retry_delay": timedelta(seconds=30)},
+    default_args={"retries": 2, "retry_delay": RETRY_DELAY},
     params={
         **job_params(),
         "pick": Param("newest", type="string", enum=["newest", "random"]),

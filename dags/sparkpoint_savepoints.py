@@ -8,14 +8,22 @@ says why. A run that is tried again, cleared or started twice finds what it has 
 `report` fails if a savepoint failed, or if the newest good one of a job is older than two periods.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk import Asset, AssetAlias, Param, dag, get_current_context, task, task_group
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow.utils.types import DagRunType
 
-from sparkpoint.airflow.dagkit import CONNECTION, POOL, job_params, jobs_of, setting, sights_of
+from sparkpoint.airflow.dagkit import (
+    CONNECTION,
+    POOL,
+    RETRY_DELAY,
+    job_params,
+    jobs_of,
+    setting,
+    sights_of,
+)
 from sparkpoint.airflow.operators import CreateSavepointOperator
 
 SAVEPOINTS = AssetAlias("sparkpoint_savepoints")
@@ -30,7 +38,7 @@ PURPOSE = "savepoint"
     max_active_runs=1,
     # Nobody can take a savepoint of the past.
     allowed_run_types=[DagRunType.SCHEDULED, DagRunType.MANUAL],
-    default_args={"retries": 3, "retry_delay": timedelta(seconds=30)},
+    default_args={"retries": 3, "retry_delay": RETRY_DELAY},
     params={
         **job_params(),
         "every": Param(

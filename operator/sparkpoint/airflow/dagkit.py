@@ -6,6 +6,7 @@ of cannot be asked of Airflow's database. All else is a Param, and can be given 
 
 import os
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, Final
 
 from airflow.sdk import Param
@@ -13,7 +14,7 @@ from airflow.sdk import Param
 from sparkpoint.airflow.failures import telling
 from sparkpoint.airflow.work.reading import Sight, chosen, look
 
-__all__ = ["CONNECTION", "POOL", "job_params", "jobs_of", "setting", "sights_of"]
+__all__ = ["CONNECTION", "POOL", "RETRY_DELAY", "job_params", "jobs_of", "setting", "sights_of"]
 
 Object = dict[str, Any]
 
@@ -26,6 +27,7 @@ def setting(name: str, default: str) -> str:
 POOL: Final = setting("POOL", "sparkpoint")
 """Bounds how many savepoints are under way at once; it has to count deferred tasks."""
 CONNECTION: Final = setting("CONN_ID", "kubernetes_default")
+RETRY_DELAY: Final = timedelta(seconds=float(setting("RETRY_SECONDS", "30")))
 
 
 def job_params() -> dict[str, Any]:
