@@ -84,9 +84,7 @@ def _old(number: int, **more: Any) -> Any:
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_a_cleanup_removes_what_its_plan_says(
-    dagbag: Any, ground: Ground, dry_run: bool
-) -> None:
+def test_a_cleanup_removes_what_its_plan_says(dagbag: Any, ground: Ground, dry_run: bool) -> None:
     ground.api.put(job("visits", creationTimestamp="2025-01-01T00:00:00Z"))
     for number in range(2, 8):
         ground.api.put(_old(number, spec={"tags": ["keep"]} if number == 7 else {}))
@@ -99,9 +97,7 @@ def test_a_cleanup_removes_what_its_plan_says(
     assert left == {f"visits-{number}" for number in range(2, 8)} - removed
 
 
-def test_a_cleanup_that_would_remove_too_much_removes_nothing(
-    dagbag: Any, ground: Ground
-) -> None:
+def test_a_cleanup_that_would_remove_too_much_removes_nothing(dagbag: Any, ground: Ground) -> None:
     ground.api.put(job("visits", creationTimestamp="2025-01-01T00:00:00Z"))
     for number in range(2, 8):
         ground.api.put(_old(number))
@@ -131,7 +127,9 @@ def test_a_drill_restores_writes_down_and_leaves_nothing(
     assert {key[2] for key in ground.api.objects} == {"visits", "visits-1"}
     made = [each for each in ground.api.asked if each[0] == "POST"]
     copies = [each[2] for each in made if each[2]["kind"] == "StatefulSparkJob"]
-    assert [each["spec"]["args"][1] for each in copies] == ([] if damaged else ["--output=/dev/null"])
+    assert [each["spec"]["args"][1] for each in copies] == (
+        [] if damaged else ["--output=/dev/null"]
+    )
 
 
 def test_a_campaign_goes_wave_by_wave_and_stops_at_the_first_failure(
