@@ -80,10 +80,10 @@ def sparkpoint_campaign() -> None:
             raise AirflowSkipException("All jobs were in the waves before.")
         return waves[number]
 
-    waves = plan()  # type: ignore[call-arg]
+    waves = plan()
     before = None
     for number in range(MOST_WAVES):
-        jobs = wave.override(task_id=f"wave_{number + 1}")(number, waves)  # type: ignore[arg-type]
+        jobs = wave.override(task_id=f"wave_{number + 1}")(number, waves)
         changed = UpgradeJobOperator.partial(
             task_id=f"change_{number + 1}",
             kubernetes_conn_id=CONNECTION,

@@ -116,7 +116,8 @@ def sparkpoint_cleanup() -> None:
             wait_timeout=timedelta(minutes=30),
         )
 
-    @task(trigger_rule="all_done", retries=0)
+    # Not after a failure: the run is to fail with it.
+    @task(trigger_rule="none_failed", retries=0)
     def report(plans: list[dict[str, Any]]) -> dict[str, Any]:
         """What was removed, and how much it had added; fails if a plan was refused."""
         refused = [f"{each['job']}: {each['refused']}" for each in plans if each["refused"]]
@@ -127,8 +128,8 @@ def sparkpoint_cleanup() -> None:
         print(f"{len(going)} savepoints to be removed, which had added {total} bytes.")
         return {"savepoints": [each["name"] for each in going], "new_bytes": total}
 
-    plans = plan()  # type: ignore[call-arg]
-    of_job.expand_kwargs(approved(plans)) >> report(plans)  # type: ignore[call-arg]
+    plans = plan()
+    of_job.expand_kwargs(approved(plans)) >> report(plans)
 
 
 sparkpoint_cleanup()

@@ -126,9 +126,9 @@ def sparkpoint_restore_drill() -> None:
         result = conclude(namespace, job, savepoint)
         checked >> restored >> result
         result >> clean(namespace, job, savepoint)
-        verdict(result, savepoint)  # type: ignore[arg-type]
+        verdict(result, savepoint)
 
-    of_job.expand_kwargs(choose())  # type: ignore[call-arg]
+    of_job.expand_kwargs(choose())
 
 
 def _drill(namespace: str, savepoint: str) -> tuple[Any, str]:

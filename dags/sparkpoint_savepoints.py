@@ -99,13 +99,15 @@ def sparkpoint_savepoints() -> None:
         taken >> publish(namespace, job)
 
     @task(trigger_rule="all_done", retries=0)
-    def report(asked: list[dict[str, str]], params: dict[str, Any]) -> dict[str, Any]:
+    def report(asked: list[dict[str, str]] | None, params: dict[str, Any]) -> dict[str, Any]:
         """What came of it; fails with all that a person has to know."""
         from sparkpoint.airflow.work.rounds import alarms, outcome
 
+        if asked is None:
+            raise AirflowFailException("It is not known which jobs were due: see the task `due`.")
         outcomes = [
             outcome(each["job"], savepoint_of_this_run(each["namespace"], each["job"]))
-            for each in asked or []
+            for each in asked
         ]
         complete = [name for name, _ in outcomes if name]
         sights = sights_of(params)
@@ -116,8 +118,8 @@ def sparkpoint_savepoints() -> None:
             raise AirflowFailException(" ".join(problems))
         return {"complete": complete}
 
-    asked = due()  # type: ignore[call-arg]
-    of_job.expand_kwargs(asked) >> report(asked)  # type: ignore[call-arg]
+    asked = due()
+    of_job.expand_kwargs(asked) >> report(asked)
 
 
 def savepoint_of_this_run(namespace: str, job: str) -> dict[str, Any] | None:

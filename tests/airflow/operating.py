@@ -1,7 +1,7 @@
 """An operator that is played: it takes savepoints, checks them, and carries out changes.
 
-Against a real cluster, the same tests need a `Ground` whose kubeconfig leads there, with an operator
-in it; what is played here is then played by nobody.
+Against a real cluster, the same tests need a `Ground` whose kubeconfig leads there, with an
+operator in it; what is played here is then played by nobody.
 """
 
 import threading

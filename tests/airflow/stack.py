@@ -1,4 +1,4 @@
-"""A whole Airflow: api-server, scheduler, DAG processor and triggerer, each a process of its own."""
+"""A whole Airflow: api-server, scheduler, DAG processor and triggerer, each its own process."""
 
 import json
 import os

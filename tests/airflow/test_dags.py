@@ -1,7 +1,9 @@
 """The DAGs as they are, in one process: `dag.test()`, with the real hook and the real trigger."""
 
+import shutil
 import time
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -150,3 +152,21 @@ def test_a_campaign_goes_wave_by_wave_and_stops_at_the_first_failure(
     assert run.state == "failed", _states(run)
     images = {name: ground.api.job(name)["spec"]["image"] for name in ("a", "b", "c", "d")}
     assert images == {"a": "runtime:2", "b": "runtime:2", "c": "runtime:2", "d": "runtime:1"}
+
+
+def test_a_configmap_that_is_mounted_as_the_folder_is_read_once(
+    dagbag: Any, tmp_path: Path
+) -> None:
+    from airflow.dag_processing.dagbag import DagBag
+
+    content = tmp_path / "..2026_11_17"
+    shutil.copytree(dagbag.dag_folder, content, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "..data").symlink_to(content.name)
+    for file in content.iterdir():
+        (tmp_path / file.name).symlink_to(Path("..data") / file.name)
+
+    mounted = DagBag(str(tmp_path))
+
+    assert mounted.import_errors == {}
+    assert set(mounted.dags) == _IDS
+    assert len(mounted.dagbag_stats) == len(_IDS)

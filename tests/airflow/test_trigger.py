@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -17,8 +18,8 @@ from tests.unit.airflow.world import savepoint
 @pytest.fixture(scope="module", autouse=True)
 def _imported() -> None:
     """Clients that a first wait would have to import, which takes seconds."""
-    import airflow.providers.cncf.kubernetes.hooks.kubernetes
-    import kubernetes_asyncio.watch  # noqa: F401
+    import_module("airflow.providers.cncf.kubernetes.hooks.kubernetes")
+    import_module("kubernetes_asyncio.watch")
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +45,7 @@ def _end(trigger: ResourceTrigger) -> str:
     """What it ends the task with."""
 
     async def first() -> Any:
-        return await asyncio.wait_for(anext(trigger.run()), 60)  # type: ignore[arg-type]
+        return await asyncio.wait_for(anext(trigger.run()), 60)
 
     return str(asyncio.run(first()).payload)
 

@@ -90,7 +90,8 @@ class CreateSavepointOperator(Waiting):
             name = str(metadata(found)["name"])
             self.log.info("Savepoint %s of job %s/%s", name, cluster.namespace, self.job)
             self.show(cluster, job=self.job, savepoint=name)
-            job = spec_of(find_job(cluster, self.job)).get("savepoints") or {}
+            # A job may be gone by the time that its savepoint is found again.
+            job = spec_of(find(cluster, JOBS, self.job) or {}).get("savepoints") or {}
             level = spec_of(found).get("verify") or job.get("verify") or "Skip"
             self.wait_for(cluster, SAVEPOINTS, [name], goals.taken(checked=level != "Skip"))
         return name

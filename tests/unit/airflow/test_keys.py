@@ -1,6 +1,7 @@
 """However often a run asks, it has one savepoint: retries, clears, double runs, crashes."""
 
 from datetime import timedelta
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +24,7 @@ _KEY = run_key(namespace="shop", job="visits", dag="d", task="savepoint", run="r
 _WANTED = Wanted(job="visits", key=_KEY, run="d r")
 
 
-def _attempt(number: int, phase: str, **about: object) -> Object:
+def _attempt(number: int, phase: str, **about: Any) -> Object:
     labels = {RUN_KEY: _KEY, ATTEMPT: str(number)}
     return savepoint(f"visits-{_KEY}-{number}", phase=phase, labels=labels, **about)
 
@@ -127,7 +128,7 @@ def _ask_at_once(api: ApiServer) -> None:
         ensure_savepoint(cluster(api), _WANTED, now=NOW)
         return found
 
-    first.list = look_and_be_overtaken  # type: ignore[method-assign, assignment]
+    first.list = look_and_be_overtaken  # type: ignore[method-assign]
     ensure_savepoint(first, _WANTED, now=NOW)
 
 

@@ -41,7 +41,7 @@ def _gone(plan: JobPlan) -> set[str]:
     return {each.name for each in plan.remove}
 
 
-_SAVEPOINTS = st.lists(
+_SAVEPOINTS: st.SearchStrategy[list[dict[str, Any]]] = st.lists(
     st.builds(
         dict,
         age=st.integers(0, 60 * 24 * 40).map(lambda minutes: timedelta(minutes=minutes)),
@@ -230,9 +230,8 @@ def test_what_was_shown_is_removed_with_its_data_and_twice_is_once() -> None:
     assert done.asked == {"old": "uid-of-old"}
     assert (again.asked, again.left) == ({}, {})
     assert _names(api) == {"new"}
-    assert [body for verb, _, body in api.asked if verb == "PATCH"][0]["spec"] == {
-        "onDelete": "Delete"
-    }
+    patches = [body["spec"] for verb, _, body in api.asked if verb == "PATCH"]
+    assert patches == [{"onDelete": "Delete"}]
 
 
 def test_what_is_needed_by_now_stays_although_it_was_shown() -> None:
