@@ -17,7 +17,7 @@ from sparkpoint.airflow.decisions.keys import (
 )
 from sparkpoint.api.common import API_VERSION
 from sparkpoint.cli.jobs.cluster import JOB, SAVEPOINTS, Cluster, find
-from sparkpoint.cli.jobs.errors import AlreadyExistsError, RefusedError
+from sparkpoint.cli.jobs.errors import AlreadyExistsError, NotFoundError, RefusedError
 from sparkpoint.cli.jobs.facts import metadata, spec_of, status_of
 from sparkpoint.cli.jobs.finding import live_job, savepoints_of
 
@@ -116,7 +116,9 @@ def ensure_check(
     cluster: Cluster, savepoint: str, *, level: str, key: str, run: str
 ) -> tuple[Object, Object]:
     """A savepoint, and the resource that has it checked."""
-    body = cluster.get(SAVEPOINTS, savepoint)
+    body = find(cluster, SAVEPOINTS, savepoint)
+    if body is None:
+        raise NotFoundError(f"No savepoint {savepoint} in namespace {cluster.namespace}.")
     if status_of(body).get("phase") != "Completed":
         phase = status_of(body).get("phase") or "Pending"
         raise RefusedError(f"Savepoint {savepoint} is {phase}: there is nothing to check.")
