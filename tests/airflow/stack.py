@@ -61,24 +61,25 @@ class Stack:
 
     def command(self, *arguments: str) -> None:
         """`airflow …`, to its end."""
-        subprocess.run(
-            [Path(sys.executable).parent / "airflow", *arguments],
-            env=self._environment,
-            check=True,
-            stdout=subprocess.DEVNULL,
-            stderr=(self._home / "commands.log").open("ab"),
-        )
+        with (self._home / "commands.log").open("ab") as log:
+            subprocess.run(
+                [Path(sys.executable).parent / "airflow", *arguments],
+                env=self._environment,
+                check=True,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+            )
 
     def start(self, name: str, *arguments: str) -> None:
         """One component, in a session of its own so that all of it can be killed."""
-        log = (self._home / f"{name}.log").open("ab")
-        self._processes[name] = subprocess.Popen(
-            [Path(sys.executable).parent / "airflow", name, *arguments],
-            env=self._environment,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+        with (self._home / f"{name}.log").open("ab") as log:
+            self._processes[name] = subprocess.Popen(
+                [Path(sys.executable).parent / "airflow", name, *arguments],
+                env=self._environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
 
     def kill(self, name: str, how: signal.Signals = signal.SIGKILL) -> None:
         """Without a word."""
