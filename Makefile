@@ -1,7 +1,7 @@
 # The commands of this project. `make demo` and `make test` do their own set-up.
 .DEFAULT_GOAL := help
-.PHONY: help setup require airflow-setup test-airflow lock crds demo demo-down test test-fast lint format bench soak cluster-up cluster-down \
-        images clean clean-cache
+.PHONY: help setup require airflow-setup lock crds demo demo-down test test-fast test-airflow lint helm-lint format bench \
+        soak cluster-up cluster-down images clean clean-cache
 
 UV_VERSION := 0.13.7
 CACHE      := $(or $(SPARKPOINT_CACHE),$(HOME)/.cache/sparkpoint)
@@ -15,6 +15,8 @@ CLUSTER    ?= demo
 CONTEXT    ?=
 SPARK_VERSION ?=
 export CLUSTER CONTEXT
+# What is known of each module, for all checkouts.
+export MYPY_CACHE_DIR := $(CACHE)/mypy
 # Hundreds of processes import the same packages: compile them once.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -52,7 +54,7 @@ $(AIRFLOW_VENV)/.ready: $(UV) pyproject.toml uv.lock | require
 lock: $(UV) ## Renew the lock file
 	$(UV) lock
 
-crds: setup ## Write crds/ and docs/api.md from the models
+crds: setup ## Write crds/, their copies in the chart, and the reference pages
 	@$(PY) -m dev.crds
 
 demo: setup ## Raise a cluster, run the example job in it, and show it
@@ -61,11 +63,14 @@ demo: setup ## Raise a cluster, run the example job in it, and show it
 demo-down: setup ## Remove the example job; the cluster stays
 	@$(PY) -m dev.demo down
 
-lint: setup ## Format, lint, types, layers
+lint: setup helm-lint ## Format, lint, types, layers, chart
 	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports
+
+helm-lint: setup ## The chart alone, with Helm's own checks
+	@$(PY) -m dev.helm
 
 format: setup ## Format and fix what can be fixed
 	@$(VENV)/bin/ruff format .
@@ -101,4 +106,4 @@ clean: ## End every local cluster and remove what was built in this checkout
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 clean-cache: clean ## Remove also the caches outside the checkout
-	@cd $(CACHE) && rm -rf bench clusters code debian jars kubernetes layers locks sparks tools
+	@cd $(CACHE) && rm -rf bench clusters code debian helm jars kubernetes layers locks mypy sparks tools

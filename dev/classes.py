@@ -1,30 +1,48 @@
-"""Spark's classes in an archive that JVMs start from, beside the Spark of this environment."""
+"""Spark's classes in an archive that JVMs start from.
 
-import os
+Beside a Spark in the cache and not beside the one of this environment: a JVM asks that the jars lie
+where they lay when the archive was made, and every checkout has an environment of its own.
+"""
+
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-
-import pyspark
 
 from dev.cache import digest_of, exclusive
 from dev.console import run_program, step
+from dev.sparks import other_spark
 
-__all__ = ["SHORT_LIVED", "archived_classes"]
+__all__ = ["SHORT_LIVED", "Archive", "archived_classes"]
 
 _SCRIPT = Path(__file__).parent.parent / "images" / "archive_classes.py"
 # A test's JVM lives for minutes: compiling its code well costs more than it gives.
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
-def archived_classes(other: Mapping[str, str] | None = None) -> tuple[str, Mapping[str, str]]:
-    """JVM options and Spark properties of short runs; the archive is made on the first call.
+@dataclass(frozen=True)
+class Archive:
+    """A Spark whose JVMs start quickly."""
 
-    `other` is the environment of another Spark: its classes are its own, and ours before them on
-    the class path would be run in their place.
-    """
-    home = Path(other["SPARK_HOME"]) if other else Path(pyspark.__file__).parent
+    home: Path
+    """Its SPARK_HOME: the classes of another one before these would be run in their place."""
+
+    @property
+    def options(self) -> str:
+        """Of a JVM that lives for a short time."""
+        return f"{SHORT_LIVED} -XX:SharedArchiveFile={self.home / 'classes.jsa'}"
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """Of Spark."""
+        return {"spark.driver.extraClassPath": str(self.home / "classpath.jar")}
+
+
+def archived_classes(version: str | None = None) -> Archive:
+    """Of this version of Spark, or of the environment's; made on the first call."""
+    environment = other_spark(version or _own_version())
+    home = Path(environment["SPARK_HOME"])
     with exclusive(f"classes-{digest_of([str(home)])}"):
         made = home / "classes.key"
         key = digest_of([_SCRIPT, home / "version.py", _java_version()])
@@ -32,13 +50,19 @@ def archived_classes(other: Mapping[str, str] | None = None) -> tuple[str, Mappi
             with step("Archiving Spark's classes for quick starts", usually="30 s, once"):
                 run_program(
                     [sys.executable, str(_SCRIPT)],
-                    env={**os.environ, **other} if other else None,
+                    env=environment,
                     failed="Archiving Spark's classes failed",
                     remedy="run the same command again; the output above tells what happened.",
                 )
             made.write_text(key)
-    options = f"{SHORT_LIVED} -XX:SharedArchiveFile={home / 'classes.jsa'}"
-    return options, {"spark.driver.extraClassPath": str(home / "classpath.jar")}
+    return Archive(home)
+
+
+def _own_version() -> str:
+    # Only here: whoever wants the options of short-lived pods alone need not load Spark.
+    import pyspark
+
+    return pyspark.__version__
 
 
 def _java_version() -> str:

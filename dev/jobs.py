@@ -13,6 +13,7 @@ from dev.image.build import DEFAULT_SPARK_VERSION
 
 __all__ = [
     "AGENT_PORT",
+    "DRIVER_RIGHTS",
     "EXAMPLE",
     "RUNTIME_IMAGE",
     "Runtime",
@@ -41,6 +42,14 @@ S3_CONF = {
 
 AGENT_PORT = 8478
 """Where the agent in a driver pod listens."""
+
+DRIVER_RIGHTS = {
+    "pods": "get list watch create delete deletecollection patch",
+    "configmaps": "create deletecollection",
+    "services": "deletecollection",
+    "persistentvolumeclaims": "list create delete deletecollection patch",
+}
+"""What a driver asks of the API server about its executors; the chart's role has the same."""
 
 Objects = list[dict[str, Any]]
 
@@ -73,15 +82,17 @@ class Runtime:
 
 def service_account_objects() -> Objects:
     """An account that may do what a Spark driver does with its executors."""
-    verbs = ["get", "list", "watch", "create", "delete", "deletecollection", "patch"]
-    resources = ["pods", "configmaps", "services", "persistentvolumeclaims"]
+    rules = [
+        {"apiGroups": [""], "resources": [resource], "verbs": verbs.split()}
+        for resource, verbs in DRIVER_RIGHTS.items()
+    ]
     return [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "spark"}},
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "Role",
             "metadata": {"name": "spark-driver"},
-            "rules": [{"apiGroups": [""], "resources": resources, "verbs": verbs}],
+            "rules": rules,
         },
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -237,7 +248,12 @@ def _pod(
             "restartPolicy": "Never",
             "enableServiceLinks": False,
             "terminationGracePeriodSeconds": grace_seconds,
-            "securityContext": {"runAsNonRoot": True, "runAsUser": 185, "fsGroup": 185},
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": 185,
+                "fsGroup": 185,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
             "containers": [
                 {
                     "name": "main",
@@ -248,6 +264,10 @@ def _pod(
                     "env": list(environment),
                     "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}},
                     "volumeMounts": [{"name": n, "mountPath": path} for n, path, _ in mounted],
+                    "securityContext": {
+                        "allowPrivilegeEscalation": False,
+                        "capabilities": {"drop": ["ALL"]},
+                    },
                 }
             ],
             "volumes": [{"name": n, **source} for n, _, source in mounted],

@@ -12,6 +12,7 @@ from dev.classes import archived_classes
 from dev.cluster.preflight import check_machine
 from dev.cluster.programs import kubernetes_binaries
 from dev.console import run_command, say
+from dev.helm import helm_binary
 from dev.image.build import SECOND_SPARK_VERSION, build_images
 
 # One test at a time to whoever is free, as they differ by minutes.
@@ -30,11 +31,13 @@ def main() -> None:
     if not os.environ.get("CONTEXT"):
         check_machine()
     took: dict[str, float] = {}
+    # Here and not in a fixture, which pytest would keep silent for minutes.
+    helm_binary()
     for folder, usually, spread in _SUITES:
         if folder == "tests/spark":
             archived_classes()
         if folder == "tests/cluster" and not os.environ.get("CONTEXT"):
-            # Here and not in a fixture, which pytest would keep silent for twelve minutes.
+            # For the same reason.
             kubernetes_binaries()
             build_images()
             build_images(SECOND_SPARK_VERSION)

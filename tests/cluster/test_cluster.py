@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from dev.cache import exclusive
 from dev.cluster.layout import Layout, find_layout, take_layout
 from dev.cluster.lifecycle import Cluster, lower_cluster, raise_cluster
 from dev.cluster.node import is_running
@@ -40,12 +41,13 @@ def box(namespace: Namespace) -> Namespace:
 def spare(cluster: Cluster) -> Iterator[str]:
     """The name of a cluster that does not exist yet and will not afterwards.
 
-    The cluster of the run stands by then: another worker that raises it meanwhile would leave
-    traces that are none of the spare one's.
+    The cluster of the run stands by then, and no other is raised or lowered meanwhile: another
+    worker that did so would leave traces that are none of the spare one's.
     """
-    _remove(_SPARE)
-    yield _SPARE
-    _remove(_SPARE)
+    with exclusive("tests-of-other-clusters"):
+        _remove(_SPARE)
+        yield _SPARE
+        _remove(_SPARE)
 
 
 def _remove(name: str) -> None:

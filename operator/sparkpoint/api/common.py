@@ -54,6 +54,8 @@ class Record(BaseModel):
         validate_by_alias=True,
         serialize_by_alias=True,
         use_attribute_docstrings=True,
+        # A spec may hold secrets in plain text, and exceptions end in logs.
+        hide_input_in_errors=True,
     )
 
 

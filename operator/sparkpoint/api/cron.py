@@ -56,6 +56,8 @@ class Cron(Word):
             if not self._is_on(day, fields):
                 continue
             for hour in sorted(fields[_HOUR]):
+                if day.replace(hour=hour, minute=59) < begin:
+                    continue
                 for minute in sorted(fields[_MINUTE]):
                     found = day.replace(hour=hour, minute=minute)
                     if found >= begin:

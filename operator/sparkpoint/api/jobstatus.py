@@ -154,6 +154,8 @@ class Operation(StatusRecord):
 
     id: str
     """Deterministic: the same operation has the same id."""
+    correlation_id: str | None = None
+    """By which its Events, its pods and its lines in the logs of operator and agent are found."""
     kind: str
     """What is being done: Start, Upgrade, Rescale, Restart, Suspend, Restore, Rollback, …"""
     phase: str
@@ -194,6 +196,8 @@ class LastOperation(StatusRecord):
 
     id: str
     """Its id."""
+    correlation_id: str | None = None
+    """By which its Events, its pods and its lines in the logs of operator and agent are found."""
     kind: str
     """What was done."""
     result: str

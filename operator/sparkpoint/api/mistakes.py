@@ -18,6 +18,8 @@ Path = tuple[str | int, ...]
 """Keys and indices from the root of the document."""
 
 _LONGEST_VALUE = 60
+_PRIVATE = frozenset({"args", "env", "envFrom", "hadoopConf", "podTemplate", "sparkConf"})
+"""Fields in which people put secrets: of what is below them nothing is shown."""
 
 
 def explain(error: ErrorDetails, model: type[Record]) -> FieldError:
@@ -46,7 +48,9 @@ def _models(annotation: Any) -> typing.Iterator[type[Record]]:
 
 
 def _words(error: ErrorDetails, model: type[Record], path: Path) -> tuple[str, str]:
-    given, context = _shown(error.get("input")), error.get("ctx", {})
+    private = not _PRIVATE.isdisjoint(path)
+    show = _described if private else _shown
+    given, context = show(error.get("input")), error.get("ctx", {})
     match error["type"]:
         case "missing":
             return "is missing", "add it"
@@ -72,10 +76,22 @@ def _shown(value: object) -> str:
     match value:
         case bool():
             return str(value).lower()
-        case str() if len(value) > _LONGEST_VALUE:
-            return f"a string of {len(value)} characters"
-        case str() | int() | float():
+        case str() if len(value) <= _LONGEST_VALUE:
             return repr(value)
+        case int() | float():
+            return repr(value)
+    return _described(value)
+
+
+def _described(value: object) -> str:
+    """What it is, without a word of it."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case str():
+            return f"a string of {len(value)} characters"
+        case int() | float():
+            return "a number"
         case list() | tuple():
             return f"a list of {len(value)}"
         case dict():

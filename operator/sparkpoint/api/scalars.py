@@ -246,11 +246,14 @@ Url = Annotated[
 ]
 
 _BUCKET = r"s3a?://[a-z0-9][-a-z0-9.]{1,61}[a-z0-9]"
+# Neither `.` nor `..`: what lies inside of what must be plain to see, and keys have no way up.
+_PART: Final = r"([^\s/.][^\s/]*|\.[^\s/.][^\s/]*|\.\.[^\s/]+)"
 Location = Annotated[
     str,
     _shaped(
-        rf"^({_BUCKET}|/[^\s/]+)(/[^\s/]+)*$",
-        "an absolute path on a volume, or s3://bucket/prefix, without a '/' at the end",
+        rf"^({_BUCKET}|/{_PART})(/{_PART})*$",
+        "an absolute path on a volume, or s3://bucket/prefix, without '.' and '..' in it and "
+        "without a '/' at the end",
         longest=1024,
     ),
 ]

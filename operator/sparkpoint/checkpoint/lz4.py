@@ -8,7 +8,7 @@ import struct
 
 from sparkpoint.checkpoint.errors import DamagedError
 
-__all__ = ["Inflated", "framed", "xxh32"]
+__all__ = ["Inflated", "decompress", "framed", "xxh32"]
 
 _HEADER = struct.Struct("<8sBIII")
 _MAGIC = b"LZ4Block"
@@ -62,7 +62,7 @@ class Inflated:
         self._at = start + packed
         # A block may be cut by the end of the data; its beginning may be all that is needed.
         block = self._compressed[start : self._at]
-        return block if method == _RAW else _decompress(block, self._path, self._limit)
+        return block if method == _RAW else decompress(block, self._path, self._limit)
 
 
 def framed(data: bytes, *, level: int) -> bytes:
@@ -113,7 +113,7 @@ def _rotate(word: int, by: int) -> int:
     return (word << by | word >> (32 - by)) & _MASK
 
 
-def _decompress(block: bytes, path: str, limit: int) -> bytes:
+def decompress(block: bytes, path: str, limit: int) -> bytes:
     """Decompress one block, or as much of it as is there, up to about `limit` bytes."""
     out = bytearray()
     at = 0

@@ -19,7 +19,14 @@ from sparkpoint.checkpoint.jsonlog import (
 )
 from sparkpoint.checkpoint.names import is_plain_name
 
-__all__ = ["OperatorMetadata", "StoreMetadata", "key_fields", "parse_operator", "schema_tail"]
+__all__ = [
+    "OperatorMetadata",
+    "StoreMetadata",
+    "key_fields",
+    "parse_operator",
+    "schema_tail",
+    "schema_texts",
+]
 
 _STATE_SCHEMA = "_stateSchema"
 
@@ -78,11 +85,21 @@ def key_fields(data: bytes, path: str) -> tuple[tuple[str, str], ...] | None:
     version, rest = _utf(data, path)
     if version not in ("v1", "v2"):
         return None
-    schema = _utf(rest, path)[0] if version == "v1" else _chunked(rest, path)
+    schema = _utf(rest, path)[0] if version == "v1" else _chunked(rest, path)[0]
     fields = as_list(
         as_object(parse(schema, path), path, "the key schema").get("fields"), path, "fields"
     )
     return tuple(_field(as_object(field, path, "a field"), path) for field in fields)
+
+
+def schema_texts(data: bytes, path: str) -> tuple[str, str] | None:
+    """The JSON of the key's and of the value's schema; None in a version we skip."""
+    version, rest = _utf(data, path)
+    if version not in ("v1", "v2"):
+        return None
+    read = _utf if version == "v1" else _chunked
+    key, rest = read(rest, path)
+    return key, read(rest, path)[0]
 
 
 def _store(value: Json, version: int, path: str) -> StoreMetadata:
@@ -116,7 +133,7 @@ def _utf(data: bytes, path: str) -> tuple[str, bytes]:
     return data[2:end].decode(errors="replace"), data[end:]
 
 
-def _chunked(data: bytes, path: str) -> str:
+def _chunked(data: bytes, path: str) -> tuple[str, bytes]:
     if len(data) < 4:
         raise DamagedError(f"{path} is truncated.")
     chunks, rest = int(struct.unpack_from(">i", data)[0]), data[4:]
@@ -126,4 +143,4 @@ def _chunked(data: bytes, path: str) -> str:
     for _ in range(chunks):
         chunk, rest = _utf(rest, path)
         text += chunk
-    return text
+    return text, rest

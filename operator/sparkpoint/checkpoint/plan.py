@@ -116,6 +116,7 @@ def plan_files(
             *_planned(files, ["metadata"], Role.METADATA),
         ),
         warnings=(
+            *sources.warnings,
             *(warning for op in operators for warning in op.warnings),
             *([] if operators else _lost_state(files, reading, offsets, commit, pending)),
         ),

@@ -4,13 +4,15 @@ A file source keeps its own log, compacted now and then; any other source is tak
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from sparkpoint.checkpoint.errors import DamagedError
 from sparkpoint.checkpoint.logs import file_source_offset
 from sparkpoint.checkpoint.model import OffsetEntry, SourceRewrite
 from sparkpoint.checkpoint.names import is_visible, source_log_id
+from sparkpoint.checkpoint.sourcefolders import source_folders
 
 __all__ = ["MAX_SPLIT", "SourceFiles", "compact_interval", "source_files"]
 
@@ -31,6 +33,7 @@ class SourceFiles:
     """Needed only to replay the batch that was begun and not committed."""
     missing: tuple[str, ...] = ()
     rewrites: tuple[SourceRewrite, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def source_files(
@@ -43,16 +46,49 @@ def source_files(
             case ["sources", key, *rest] if rest and is_visible(path):
                 by_source.setdefault(key, []).append(path)
     replayed = dict(pending.sources) if pending else {}
+    folders = _folders(offsets, replayed, by_source.keys())
+    # Of lines that share a folder one is enough: they are the same.
+    readings = {
+        folder: (offset, replayed.get(key))
+        for folder, (key, offset) in zip(folders, offsets.sources, strict=True)
+    }
     parts = [
-        _one_source(key, by_source.get(key, []), offset, replayed.get(key), offsets.batch)
-        for key, offset in offsets.sources
+        _one_source(folder, by_source.get(folder, []), offset, upto, offsets.batch)
+        for folder, (offset, upto) in readings.items()
     ]
     return SourceFiles(
         needed=tuple(path for part in parts for path in part.needed),
         pending=tuple(path for part in parts for path in part.pending),
         missing=tuple(path for part in parts for path in part.missing),
         rewrites=tuple(rewrite for part in parts for rewrite in part.rewrites),
+        warnings=tuple(_shared(folders)),
     )
+
+
+def _folders(
+    offsets: OffsetEntry, replayed: Mapping[str, str | None], there: Collection[str]
+) -> tuple[str, ...]:
+    keys = [key for key, _ in offsets.sources]
+    if keys != [str(number) for number in range(len(keys))]:
+        return tuple(keys)  # sources with names have folders of these names
+    where = f"offsets/{offsets.batch}"
+    logged = [
+        number
+        for number, (_, offset) in enumerate(offsets.sources)
+        if file_source_offset(offset, where) is not None
+    ]
+    lines = [(offset, replayed.get(key)) for key, offset in offsets.sources]
+    return source_folders(lines, logged, there)
+
+
+def _shared(folders: Iterable[str]) -> Iterable[str]:
+    """Told, as a log that was lost, of a source that is as far as another one, looks the same."""
+    for folder, times in Counter(folders).items():
+        if times > 1:
+            yield (
+                f"{times} offsets are equal and sources/ has folders for fewer: taken for one "
+                f"source that the query reads {times} times, sources/{folder}."
+            )
 
 
 def compact_interval(compacts: Iterable[int], default: int = _DEFAULT_INTERVAL) -> int:

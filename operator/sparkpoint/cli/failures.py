@@ -75,6 +75,7 @@ def _exits() -> dict[type, Exit]:
     from sparkpoint.checkpoint import errors as checkpoint
     from sparkpoint.cli.jobs import errors as jobs
     from sparkpoint.savepoint import errors as savepoint
+    from sparkpoint.state import errors as state
     from sparkpoint.storage import errors as storage
 
     return {
@@ -109,6 +110,11 @@ def _exits() -> dict[type, Exit]:
         savepoint.SinkConflictError: Exit.REFUSED,
         savepoint.DoubtfulStateError: Exit.REFUSED,
         savepoint.DamagedError: Exit.DAMAGED,
+        state.StateError: Exit.FAILED,
+        state.UnsupportedStateError: Exit.REFUSED,
+        state.MisplacedStateError: Exit.REFUSED,
+        state.NothingToDoError: Exit.REFUSED,
+        state.PendingBatchError: Exit.REFUSED,
         api.InvalidResourceError: Exit.REFUSED,
         jobs.ClusterError: Exit.FAILED,
         jobs.NoClusterError: Exit.USAGE,

@@ -24,6 +24,7 @@ from sparkpoint.cli.commands.job import job
 from sparkpoint.cli.commands.local import local
 from sparkpoint.cli.commands.run import run
 from sparkpoint.cli.commands.savepoint import savepoint
+from sparkpoint.cli.commands.state import state
 from sparkpoint.cli.exits import Exit
 from sparkpoint.cli.failures import Failure, as_document, explain
 
@@ -58,7 +59,18 @@ for _command in (
     savepoint.add_command(_command)
 for _command in jobchanges.COMMANDS:
     job.add_command(_command)
-for _command in (savepoint, log, retain, collect, checkpoint, run, local, job, completion):
+for _command in (
+    savepoint,
+    log,
+    retain,
+    collect,
+    checkpoint,
+    state,
+    run,
+    local,
+    job,
+    completion,
+):
     root.add_command(_command)
 
 

@@ -4,8 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import aiohttp
+
+from sparkpoint.controller.correlation import current
 from sparkpoint.lifecycle.world import AgentFact, QueryFact, StopFact
-from sparkpoint.runtime.client import AgentClientError, AgentRefusedError
+from sparkpoint.runtime.client import AgentClient, AgentClientError, AgentRefusedError
 from sparkpoint.runtime.model import (
     ErrorInfo,
     GateInfo,
@@ -18,8 +21,10 @@ from sparkpoint.runtime.model import (
     StopRequest,
 )
 
-__all__ = ["Agent", "AgentAnswer", "Dial", "agent_fact", "ask_agent", "in_words"]
+__all__ = ["Agent", "AgentAnswer", "Dial", "agent_fact", "ask_agent", "dial_over", "in_words"]
 
+_TIMEOUT = 5.0
+"""Seconds: an agent answers from memory; one that takes longer is as good as silent."""
 _NOT_FOUND = 404
 _PATIENCE = 10.0
 """Seconds to wait for the end of a stop that is under way. The driver is gone right after it, and
@@ -56,6 +61,17 @@ class Agent(Protocol):
 
 Dial = Callable[[str, str], Agent]
 """URL and token -> the agent there. Nothing is sent yet."""
+
+
+def dial_over(session: aiohttp.ClientSession) -> Dial:
+    """Agents over HTTP; each is told which operation it is asked for."""
+
+    def dial(url: str, token: str) -> Agent:
+        topic = current()
+        correlation = topic.id if topic is not None else ""
+        return AgentClient(url, token, timeout=_TIMEOUT, session=session, correlation=correlation)
+
+    return dial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,8 +26,10 @@ from sparkpoint.controller.errors import (
 
 __all__ = ["ApiServer"]
 
-Asked = Callable[[str, str], None]
-"""Told of every request: its verb, and the resource with its part."""
+Asked = Callable[[str, str, str], None]
+"""Told of every request: its verb, the resource with its part, and the status of the answer."""
+
+_NO_ANSWER = "0"
 
 _PAGE = 500
 _METHODS = {"get": "GET", "list": "GET", "create": "POST", "update": "PUT", "delete": "DELETE"}
@@ -134,8 +136,6 @@ class ApiServer:
         query: Mapping[str, str] | None = None,
         body: Object | None = None,
     ) -> Object:
-        if self._asked is not None:
-            self._asked(verb, resource)
         method = _METHODS[verb]
         headers = {"Accept": "application/json", "Content-Type": "application/json"}
         connection = self._connection
@@ -151,12 +151,18 @@ class ApiServer:
             )
             data = await response.read()  # type: ignore[no-untyped-call]
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            self._count(verb, resource, _NO_ANSWER)
             reason = str(error) or type(error).__name__
             raise UnavailableError(f"{method} {path}: no answer: {reason}") from error
+        self._count(verb, resource, str(response.status))
         if response.status >= HTTPStatus.BAD_REQUEST:
             raise _error(f"{method} {path}", response.status, data, response.headers)
         found: Object = json.loads(data)
         return found
+
+    def _count(self, verb: str, resource: str, code: str) -> None:
+        if self._asked is not None:
+            self._asked(verb, resource, code)
 
 
 def _path(kind: Kind, namespace: str | None, name: str | None = None) -> str:

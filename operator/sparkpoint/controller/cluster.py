@@ -21,6 +21,7 @@ __all__ = [
     "REVISIONS",
     "SAVEPOINTS",
     "SECRETS",
+    "SERVICES",
     "Cluster",
     "Kind",
     "Object",
@@ -52,7 +53,7 @@ PODS: Final = Kind("v1", "Pod", "pods")
 REVISIONS: Final = Kind("apps/v1", "ControllerRevision", "controllerrevisions")
 SAVEPOINTS: Final = Kind(API_VERSION, "SparkSavepoint", "sparksavepoints")
 SECRETS: Final = Kind("v1", "Secret", "secrets")
-_SERVICES: Final = Kind("v1", "Service", "services")
+SERVICES: Final = Kind("v1", "Service", "services")
 BUDGETS: Final = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
 _KINDS: Final = {
     (kind.api_version, kind.kind): kind
@@ -66,7 +67,7 @@ _KINDS: Final = {
         REVISIONS,
         SAVEPOINTS,
         SECRETS,
-        _SERVICES,
+        SERVICES,
         BUDGETS,
     )
 }

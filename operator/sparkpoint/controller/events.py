@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from sparkpoint.controller.cluster import Cluster, Object, metadata
+from sparkpoint.controller.correlation import annotations, correlation_id, current
 from sparkpoint.controller.errors import (
     AlreadyExistsError,
     ForbiddenError,
@@ -79,16 +80,28 @@ def _topic(about: Object, event: Event) -> tuple[str, int, str]:
     return known["uid"], known.get("generation", 0), event.reason
 
 
+def _marks(uid: str, event: Event) -> Object:
+    """The operation that it is about: its own, or what the pass is about."""
+    if event.operation:
+        marks = annotations(event.operation, correlation_id(uid, event.operation))
+        return {"annotations": marks}
+    topic = current()
+    if topic is None or not topic.id:
+        return {}
+    return {"annotations": annotations(topic.operation, topic.id)}
+
+
 def event_object(about: Object, event: Event, *, occasion: str, now: datetime) -> Object:
     """The Event. The same reason on the same occasion has the same name."""
     known = metadata(about)
     identity = f"{known['uid']}/{occasion}/{event.reason}"
     digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
+    named = {"name": f"{known['name']}.{digest}", "namespace": known["namespace"]}
     time = now.isoformat(timespec="seconds").replace("+00:00", "Z")
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": f"{known['name']}.{digest}", "namespace": known["namespace"]},
+        "metadata": {**named, **_marks(known["uid"], event)},
         "involvedObject": {
             "apiVersion": about["apiVersion"],
             "kind": about["kind"],

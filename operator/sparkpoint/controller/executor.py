@@ -16,6 +16,7 @@ from sparkpoint.controller.cluster import (
     metadata,
     owner_uid,
 )
+from sparkpoint.controller.correlation import mark
 from sparkpoint.controller.errors import ConflictError, NotFoundError, UnprocessableError
 from sparkpoint.controller.observer import Observation, agent_url
 from sparkpoint.controller.operationsavepoints import OperationSavepoints
@@ -52,6 +53,13 @@ def _refusal() -> Iterator[None]:
         yield
     except InvalidResourceError as error:
         raise UnprocessableError(str(error)) from error
+
+
+def _marked(body: Object, owner: objects.Owner, operation: Operation | None) -> Object:
+    """A pod says which operation it was made for; whatever else is made is for the attempt."""
+    if operation is None or body["kind"] != PODS.kind:
+        return body
+    return mark(body, owner.uid, operation.id)
 
 
 class Executor:
@@ -128,7 +136,7 @@ class Executor:
                 repository=where,
             )
         for body in (objects.ui_service(owner, stored.spec), *wanted):
-            await self._ensure(body, owner.uid)
+            await self._ensure(_marked(body, owner, record.operation), owner.uid)
 
     async def _ensure(self, body: Object, uid: str) -> None:
         """In order, each if it is not there; one of an earlier job of this name is waited out."""
@@ -204,7 +212,7 @@ class Executor:
         with _refusal():
             wanted = self._worker(action, stored, line, owner)
         for body in wanted:
-            await self._ensure(body, owner.uid)
+            await self._ensure(_marked(body, owner, operation), owner.uid)
 
     def _worker(
         self, action: StartWorker, stored: Stored, line: list[str], owner: objects.Owner

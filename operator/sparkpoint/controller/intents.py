@@ -51,9 +51,15 @@ class Intents:
     """Reads wishes."""
 
     def __init__(
-        self, cluster: Cluster, store: RevisionStore, *, clock: Callable[[], datetime]
+        self,
+        cluster: Cluster,
+        store: RevisionStore,
+        *,
+        clock: Callable[[], datetime],
+        unsafe_pods: bool = False,
     ) -> None:
         self._cluster, self._store, self._clock = cluster, store, clock
+        self._unsafe_pods = unsafe_pods
         self._judged: dict[str, tuple[int, Acceptance]] = {}
         self._scripts: dict[str, tuple[int, datetime, ScriptSight]] = {}
 
@@ -104,7 +110,7 @@ class Intents:
         known = self._judged.get(job.uid)
         if known is not None and known[0] == job.generation:
             return known[1]
-        acceptance = accept(job.spec, former=former)
+        acceptance = accept(job.spec, former=former, unsafe_pods=self._unsafe_pods)
         self._judged[job.uid] = (job.generation, acceptance)
         return acceptance
 

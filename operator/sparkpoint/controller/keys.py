@@ -7,6 +7,7 @@ from sparkpoint.controller.cluster import Object, metadata
 
 __all__ = [
     "ATTEMPT",
+    "CORRELATION",
     "EPOCH",
     "FINALIZER",
     "JOB",
@@ -25,7 +26,10 @@ EPOCH: Final = "sparkpoint.dev/epoch"
 ATTEMPT: Final = "sparkpoint.dev/attempt"
 ROLE: Final = "sparkpoint.dev/role"
 OPERATION: Final = "sparkpoint.dev/operation"
-"""On a SparkSavepoint that an operation of the job takes: nobody else works on it meanwhile."""
+"""On a SparkSavepoint that an operation of the job takes: nobody else works on it meanwhile. As an
+annotation, on the pods and Events of the operation."""
+CORRELATION: Final = "sparkpoint.dev/correlation-id"
+"""An annotation: what the log and the status call the operation that an object was made for."""
 SAVEPOINT: Final = "sparkpoint.dev/savepoint"
 """On a worker pod that works for a SparkSavepoint and for no operation."""
 

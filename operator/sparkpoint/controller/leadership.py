@@ -23,10 +23,11 @@ from sparkpoint.controller.errors import (
     UnavailableError,
 )
 
-__all__ = ["FencedCluster", "Leadership", "NotLeaderError", "fenced"]
+__all__ = ["LEASE_NAME", "FencedCluster", "Leadership", "NotLeaderError", "fenced"]
 
 logger = logging.getLogger(__name__)
 
+LEASE_NAME: Final = "sparkpoint-operator"
 _DURATION: Final = 15.0
 """Seconds after which others may take over a Lease that is not renewed."""
 _HOLD: Final = 10.0
@@ -57,7 +58,7 @@ class Leadership:
         identity: str,
         monotonic: Callable[[], float],
         now: Callable[[], datetime],
-        name: str = "sparkpoint-operator",
+        name: str = LEASE_NAME,
     ) -> None:
         self._cluster, self._namespace, self._name = cluster, namespace, name
         self._identity, self._monotonic, self._now = identity, monotonic, now

@@ -13,26 +13,21 @@ import aiohttp
 import click
 import kopf
 
-from sparkpoint.controller.agents import Agent, Dial
+from sparkpoint.controller.agents import Dial, dial_over
 from sparkpoint.controller.apiserver import ApiServer
 from sparkpoint.controller.cluster import JOBS, SAVEPOINTS
 from sparkpoint.controller.errors import ClusterError, NotFoundError
 from sparkpoint.controller.handlers import register
 from sparkpoint.controller.health import serve_health
-from sparkpoint.controller.leadership import FencedCluster, Leadership, fenced
+from sparkpoint.controller.leadership import LEASE_NAME, FencedCluster, Leadership, fenced
 from sparkpoint.controller.logs import LogFormat, configure_logs
 from sparkpoint.controller.metrics import Metrics
 from sparkpoint.controller.settings import configure
 from sparkpoint.controller.wiring import Operator, put_together, utc_now
-from sparkpoint.runtime.client import AgentClient
 
 __all__ = ["main"]
 
 logger = logging.getLogger(__name__)
-
-_AGENT_TIMEOUT: Final = 5.0
-"""Seconds: an agent answers from memory; one that takes longer is as good as silent."""
-
 
 _ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
@@ -53,6 +48,8 @@ class Options:
     health_port: int
     lease_namespace: str | None
     """None: this is the only operator."""
+    lease_name: str
+    unsafe_pods: bool = False
 
 
 @click.command(context_settings={"auto_envvar_prefix": "SPARKPOINT", "show_default": True})
@@ -78,8 +75,19 @@ class Options:
 @click.option(
     "--lease-namespace",
     default=_own_namespace,
-    help="Where the Lease is that lets one of several operators act.  [default: the pod's own]",
+    help="Where the Lease is that lets one of several operators act; empty: there is but this one."
+    "  [default: the pod's own]",
     show_default=False,
+)
+@click.option(
+    "--lease-name",
+    default=LEASE_NAME,
+    help="Which Lease it is: operators that serve different namespaces need different ones.",
+)
+@click.option(
+    "--allow-unsafe-pods",
+    is_flag=True,
+    help="Let pod templates have host paths, host networks, privileges and the like.",
 )
 @click.option("--log-format", type=click.Choice(["console", "json"]), default="console")
 @click.option("--verbose", is_flag=True, help="Log every pass.")
@@ -89,6 +97,8 @@ def main(
     concurrency: int,
     health_port: int,
     lease_namespace: str | None,
+    lease_name: str,
+    allow_unsafe_pods: bool,
     log_format: LogFormat,
     verbose: bool,
 ) -> None:
@@ -99,7 +109,10 @@ def main(
         context=context,
         concurrency=concurrency,
         health_port=health_port,
-        lease_namespace=lease_namespace,
+        # Empty is how an environment or a chart says that there is none.
+        lease_namespace=lease_namespace or None,
+        lease_name=lease_name,
+        unsafe_pods=allow_unsafe_pods,
     )
     try:
         asyncio.run(run(options))
@@ -112,15 +125,16 @@ async def run(options: Options) -> None:
     metrics = Metrics()
     cluster = await ApiServer.connect(options.context, asked=metrics.asked)
     async with aiohttp.ClientSession() as session:
-
-        def dial(url: str, token: str) -> Agent:
-            return AgentClient(url, token, timeout=_AGENT_TIMEOUT, session=session)
-
+        dial = dial_over(session)
         try:
             await _check_resources(cluster, options.namespaces)
             if options.lease_namespace is None:
                 operator = put_together(
-                    cluster, dial, concurrency=options.concurrency, metrics=metrics
+                    cluster,
+                    dial,
+                    concurrency=options.concurrency,
+                    unsafe_pods=options.unsafe_pods,
+                    metrics=metrics,
                 )
                 await _serve(options, cluster, operator)
             else:
@@ -139,12 +153,14 @@ async def _serve_in_turn(
         identity=socket.gethostname(),
         monotonic=time.monotonic,
         now=utc_now,
+        name=options.lease_name,
     )
     operator = put_together(
         FencedCluster(cluster, leadership),
         fenced(dial, leadership),
         may_act=leadership.holds,
         concurrency=options.concurrency,
+        unsafe_pods=options.unsafe_pods,
         metrics=metrics,
     )
     async with asyncio.TaskGroup() as tasks:
@@ -157,10 +173,7 @@ async def _serve(options: Options, cluster: ApiServer, operator: Operator) -> No
     registry = kopf.OperatorRegistry()
     register(registry, operator)
     _log_in(registry, cluster)
-    pages = serve_health(
-        options.health_port, metrics=operator.metrics, last_pass=operator.last_pass
-    )
-    async with pages as port:
+    async with serve_health(options.health_port, metrics=operator.metrics) as port:
         served = ", ".join(options.namespaces) or "all namespaces"
         logger.info("Serving %s; pages on port %d", served, port)
         await kopf.operator(

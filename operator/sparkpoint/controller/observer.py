@@ -19,12 +19,14 @@ from sparkpoint.controller.policy import UNKNOWN
 from sparkpoint.controller.refusals import Refusal, refused_worker
 from sparkpoint.controller.revisionstore import RevisionStore
 from sparkpoint.controller.savepointfacts import completed_at, newest_savepoint, status_of
+from sparkpoint.controller.secrets import redaction_of
 from sparkpoint.controller.tokens import Tokens
 from sparkpoint.controller.workerfacts import is_worker, worker_fact
 from sparkpoint.lifecycle.naming import life_of
 from sparkpoint.lifecycle.phases import Phase
 from sparkpoint.lifecycle.record import Revision, Run
-from sparkpoint.lifecycle.world import PodFact, Wish, WorkerFact, World
+from sparkpoint.lifecycle.world import AgentFact, PodFact, Wish, WorkerFact, World
+from sparkpoint.runtime.redaction import NOTHING_SECRET, Redaction
 
 __all__ = ["Observation", "Observer", "agent_url"]
 
@@ -42,6 +44,8 @@ class Observation:
     """The SparkSavepoints that name the job, also those of an earlier job of this name."""
     own_savepoints: tuple[Object, ...] = ()
     """Those of this life of the job: all that it may count upon, tell of, and remove."""
+    redaction: Redaction = NOTHING_SECRET
+    """Of what must not be told, though it is in a spec."""
     leftover: str = ""
     """What is left of an earlier job of this name: nothing begins before it is gone."""
 
@@ -101,9 +105,15 @@ class Observer:
         savepoints = self._savepoints.of(job.key)
         own = _of_this_life(job, savepoints)
         wish = intent.wish or _nothing(job)
+        redaction = await self._redaction(job, intent)
         gone = _gone_driver(job, pods, self._last_words.of(job.uid))
         seen, run = _pod_facts(job, (*pods, *gone), lost), job.record.run
-        workers = _worker_facts(job, pods, lost)
+        seen = tuple(_discreet_pod(fact, redaction) for fact in seen)
+        workers = tuple(
+            replace(fact, message=redaction.text(fact.message))
+            for fact in _worker_facts(job, pods, lost)
+        )
+        agent = agent_fact(answer, attempt=run.attempt) if answer and run else None
         world = World(
             job=job.key.name,
             wish=wish,
@@ -111,7 +121,7 @@ class Observer:
             now=self._clock(),
             pods=(*seen, *refused_driver(obstacle, job.key.name, run, seen)),
             workers=(*workers, *refused_worker(refusal, workers)),
-            agent=agent_fact(answer, attempt=run.attempt) if answer and run else None,
+            agent=_discreet_agent(agent, redaction) if agent is not None else None,
             revisions=await self._kept(job, wish),
             newest=newest_savepoint(job.key, own),
             life=life_of(job.uid),
@@ -125,7 +135,20 @@ class Observer:
             savepoints=savepoints,
             own_savepoints=own,
             leftover=_leftover(job, seen),
+            redaction=redaction,
         )
+
+    async def _redaction(self, job: Job, intent: Intent) -> Redaction:
+        """Of the secrets in the spec as it is, and in those that drivers were made of."""
+        record, wish = job.record, intent.wish
+        target = record.operation.target if record.operation is not None else None
+        names = {run.revision.name for run in (record.run, target) if run is not None}
+        if wish is not None and not (intent.invalid or intent.script_missing):
+            # Made of the spec as it is; nearly always there is no other.
+            names.discard(wish.revision.name)
+        kept = [await self._revisions.find(job.owner, name) for name in sorted(names)]
+        specs = [stored.spec.model_dump(by_alias=True) for stored in kept if stored is not None]
+        return redaction_of(job.spec, *specs)
 
     def _watched_pods(self, job: Job) -> Sequence[Object] | None:
         """What the watch shows, where it is believed: a driver runs, and nothing is under way.
@@ -189,6 +212,19 @@ def _gone_driver(job: Job, pods: Sequence[Object], kept: Sequence[Object]) -> tu
         return ()
     found = _driver(kept, job, run)
     return (found,) if found is not None else ()
+
+
+def _discreet_pod(fact: PodFact, redaction: Redaction) -> PodFact:
+    """Its last words are the script's own, and may quote what it was given."""
+    if fact.exit is None:
+        return fact
+    return replace(fact, exit=replace(fact.exit, message=redaction.text(fact.exit.message)))
+
+
+def _discreet_agent(fact: AgentFact, redaction: Redaction) -> AgentFact:
+    if fact.stop is None:
+        return fact
+    return replace(fact, stop=replace(fact.stop, message=redaction.text(fact.stop.message)))
 
 
 def _is_deleting(pod: Object) -> bool:

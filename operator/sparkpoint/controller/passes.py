@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
+from sparkpoint.controller.correlation import topic_of
 from sparkpoint.controller.errors import (
     ClusterError,
     ConflictError,
@@ -53,20 +54,23 @@ class Passes:
         self._kind, self._gate, self._metrics, self._may_act = kind, gate, metrics, may_act
         self._locks: dict[Key, asyncio.Lock] = {}
         self._failures: dict[Key, int] = {}
-        self.last: float | None = None
-        """When a pass ended last, by the monotonic clock."""
 
     async def run(self, key: Key, work: Callable[[Key], Awaitable[Requeue]]) -> Requeue:
         """Run a pass. Another one over the same resource waits for its end."""
         if not self._may_act():
-            self.last = time.monotonic()
+            self._metrics.pulse.beat()
             return Requeue(seconds=_STANDBY)
-        async with self._locks.setdefault(key, asyncio.Lock()), self._gate:
-            begun = time.monotonic()
-            result, requeue = await self._attempt(key, work)
-            self.last = time.monotonic()
-            self._metrics.passed(self._kind, result, self.last - begun)
-            return requeue
+        lock = self._locks.setdefault(key, asyncio.Lock())
+        with topic_of(key), self._metrics.pulse.wait() as begin:
+            async with lock, self._gate:
+                begin()
+                begun = time.monotonic()
+                result, requeue = await self._attempt(key, work)
+                self._metrics.passed(self._kind, result, time.monotonic() - begun)
+        if self._locks.get(key) is not lock:
+            # It went while it was looked at: nothing may be told of it any more.
+            self._metrics.gone(self._kind, key)
+        return requeue
 
     def forget(self, key: Key) -> None:
         """The resource is gone."""

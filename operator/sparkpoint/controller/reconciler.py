@@ -9,6 +9,7 @@ from typing import Any, Final
 from sparkpoint.api.scalars import OnDelete
 from sparkpoint.controller.cache import ObjectCache
 from sparkpoint.controller.cluster import JOBS, Cluster, Object, find, metadata
+from sparkpoint.controller.correlation import correlation_id, relate
 from sparkpoint.controller.errors import (
     ConflictError,
     ForbiddenError,
@@ -17,6 +18,7 @@ from sparkpoint.controller.errors import (
 )
 from sparkpoint.controller.events import Events
 from sparkpoint.controller.executor import Executor
+from sparkpoint.controller.figures import job_figures
 from sparkpoint.controller.garbage import Garbage
 from sparkpoint.controller.jobs import Job, read_job
 from sparkpoint.controller.keys import Key, is_paused
@@ -40,6 +42,7 @@ from sparkpoint.lifecycle.actions import (
     StartWorker,
     StoreRevision,
 )
+from sparkpoint.lifecycle.record import Record
 from sparkpoint.lifecycle.waiting import missed
 from sparkpoint.runtime.model import OperationState
 
@@ -106,8 +109,10 @@ class JobReconciler:
         if not job.guarded:
             # Nothing is made before we are sure to be asked when the job is deleted.
             return Requeue(seconds=_SOON)
+        _relate(job, job.record)
         seen = await self._observer.observe(job, self._obstacles.of(key), self._refusals.of(key))
         decision = _decide(seen)
+        _relate(job, decision.record)
         if _only_stores(decision, job) and self._obstacles.of(key) is None:
             # The revision first: a status that knows the new spec and no operation would lie.
             return await self._act(seen, decision)
@@ -160,7 +165,7 @@ class JobReconciler:
     async def _write(self, seen: Observation, decision: Decision) -> None:
         key, former = seen.job.key, seen.job.status
         status = report(seen, decision, self._obstacles.of(key))
-        self._metrics.seen("job", key, status["phase"])
+        self._show(seen, status)
         if not self._is_worth_writing(key, former, status, seen.world.now):
             return
         try:
@@ -170,6 +175,20 @@ class JobReconciler:
             raise
         self._jobs.put(key, written)
         self._told[key] = seen.world.now
+        for outcome in decision.ended:
+            self._metrics.ended(
+                outcome.kind.value,
+                outcome.result.value,
+                seconds=(outcome.finished - outcome.started).total_seconds(),
+                downtime=outcome.downtime,
+            )
+
+    def _show(self, seen: Observation, status: dict[str, Any]) -> None:
+        key = seen.job.key
+        self._metrics.seen("job", key, status["phase"])
+        spec, now = seen.intent.spec, seen.world.now
+        figures = job_figures(key, status, seen.own_savepoints, spec=spec, now=now)
+        self._metrics.figures(key, figures)
 
     def _is_worth_writing(
         self, key: Key, former: Any, status: dict[str, Any], now: datetime
@@ -185,7 +204,9 @@ class JobReconciler:
             try:
                 await self._executor.perform(action, seen, decision.record)
             except (ForbiddenError, UnprocessableError) as error:
-                await self._refused(seen, decision, action, error)
+                # Whoever refuses a pod may quote it.
+                discreet = type(error)(seen.redaction.text(str(error)))
+                await self._refused(seen, decision, action, discreet)
                 return Requeue(seconds=min(_wait(decision), _REFUSED))
         if decision.actions or operation is None:
             self._obstacles.clear(key)
@@ -241,6 +262,13 @@ class JobReconciler:
         self._refusals.clear(key)
         self._told.pop(key, None)
         self._passes.forget(key)
+
+
+def _relate(job: Job, record: Record) -> None:
+    """From here on the pass is about the operation that this record has under way."""
+    operation = record.operation
+    if operation is not None:
+        relate(job.key, operation.id, correlation_id(job.uid, operation.id))
 
 
 def _decide(seen: Observation) -> Decision:

@@ -16,7 +16,7 @@ class _Written(BaseModel):
     """Gives the plain dataclasses of a record the configuration that they are read with."""
 
     # A field that is not known is of a newer operator: writing the record without it would lose it.
-    model_config = ConfigDict(extra="forbid", alias_generator=to_camel)
+    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, hide_input_in_errors=True)
 
 
 class _Job(_Written):

@@ -44,6 +44,7 @@ def report(seen: Observation, decision: Decision, obstacle: Obstacle | None) -> 
     return job_status(
         Sight(
             key=job.key,
+            uid=job.uid,
             generation=job.generation,
             record=decision.record,
             former=job.status,

@@ -9,6 +9,7 @@ from sparkpoint.api.job import JobSpec
 from sparkpoint.api.savepoint import SavepointPhase, SavepointQuery, SavepointStatus
 from sparkpoint.api.scalars import OnDelete, Trigger
 from sparkpoint.controller.cluster import Object
+from sparkpoint.controller.correlation import mark
 from sparkpoint.controller.keys import JOB, OPERATION
 from sparkpoint.controller.objects import Owner
 from sparkpoint.lifecycle.phases import Kind
@@ -36,7 +37,7 @@ def trigger_of(operation: Operation) -> Trigger:
 def operation_savepoint(owner: Owner, spec: JobSpec, operation: Operation, name: str) -> Object:
     """The SparkSavepoint of an operation. Not owned by the job: it is there to outlive it."""
     on_delete = spec.savepoints.on_delete if spec.savepoints is not None else OnDelete.RETAIN
-    return {
+    body: Object = {
         "apiVersion": API_VERSION,
         "kind": "SparkSavepoint",
         "metadata": {
@@ -54,6 +55,7 @@ def operation_savepoint(owner: Owner, spec: JobSpec, operation: Operation, name:
             "onDelete": on_delete.value,
         },
     }
+    return mark(body, owner.uid, operation.id)
 
 
 def completed_status(

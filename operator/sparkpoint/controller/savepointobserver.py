@@ -1,13 +1,22 @@
 """Looking at a savepoint: its job, the agent, the worker pods. Reads only."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from sparkpoint.api.job import JobSpec
 from sparkpoint.controller.agents import Agent, Dial, in_words
 from sparkpoint.controller.cache import ObjectCache
-from sparkpoint.controller.cluster import JOBS, PODS, Cluster, Object, find, metadata
+from sparkpoint.controller.cluster import (
+    JOBS,
+    PODS,
+    Cluster,
+    Object,
+    find,
+    metadata,
+    owner_uid,
+)
 from sparkpoint.controller.errors import RecordError
 from sparkpoint.controller.intents import Intents
 from sparkpoint.controller.jobs import Job, read_job
@@ -16,6 +25,7 @@ from sparkpoint.controller.nodes import lost_pods
 from sparkpoint.controller.observer import agent_url
 from sparkpoint.controller.savepointuses import SavepointUses, mentions, names_of
 from sparkpoint.controller.savepointviews import SavepointView
+from sparkpoint.controller.secrets import redaction_of
 from sparkpoint.controller.tokens import Tokens
 from sparkpoint.controller.workerfacts import WorkerAnswer, worker_answer, worker_fact
 from sparkpoint.lifecycle.savepointworld import (
@@ -29,6 +39,7 @@ from sparkpoint.lifecycle.savepointworld import (
 )
 from sparkpoint.runtime.client import AgentClientError, AgentRefusedError
 from sparkpoint.runtime.model import SavepointOperation
+from sparkpoint.runtime.redaction import NOTHING_SECRET, Redaction
 
 __all__ = ["SavepointObserver", "SavepointSight"]
 
@@ -51,6 +62,8 @@ class SavepointSight:
     """What its workers said, the newest last."""
     workers: tuple[Object, ...] = ()
     """Their pods."""
+    redaction: Redaction = NOTHING_SECRET
+    """Of what must not be told, though it is in a spec."""
 
 
 class SavepointObserver:
@@ -76,10 +89,16 @@ class SavepointObserver:
         job = await self._job(view)
         spec = await self._intents.usable_spec(job) if job is not None else None
         agent = await self._agent(view, job)
-        operation, said = await _ask(agent, view.key.name)
+        redaction = redaction_of(*_specs(view, job, spec))
+        operation, said = await _ask(agent, view.key.name, redaction)
         workers = await self._workers(view, spec)
         lost = await lost_pods(self._cluster, workers, self._clock())
-        answers = [answer for pod in workers if (answer := worker_answer(pod)) is not None]
+        answers = [
+            _discreet(answer, redaction)
+            for pod in workers
+            if (answer := worker_answer(pod)) is not None
+        ]
+        facts = (worker_fact(pod, lost_since=lost.get(metadata(pod)["uid"])) for pod in workers)
         run = job.record.run if job is not None else None
         under_way = job.record.operation if job is not None else None
         world = SavepointWorld(
@@ -92,9 +111,7 @@ class SavepointObserver:
             operation=under_way.id if under_way is not None else None,
             used=await self._is_used(view, job),
             agent=said,
-            workers=tuple(
-                worker_fact(pod, lost_since=lost.get(metadata(pod)["uid"])) for pod in workers
-            ),
+            workers=tuple(replace(fact, message=redaction.text(fact.message)) for fact in facts),
             retry_helps=answers[-1].retry_helps if answers else True,
             refused=refused,
         )
@@ -107,6 +124,7 @@ class SavepointObserver:
             operation=operation,
             answers=tuple(answers),
             workers=tuple(workers),
+            redaction=redaction,
         )
 
     async def _job(self, view: SavepointView) -> Job | None:
@@ -134,13 +152,14 @@ class SavepointObserver:
             ATTEMPT: str(run.attempt),
         }
         drivers = await self._cluster.list(PODS, job.key.namespace, labels=labels)
-        url = agent_url(drivers[0]) if drivers else None
+        # The token is for the driver of this job, and for no other pod with its labels.
+        own = [pod for pod in drivers if owner_uid(pod) == job.uid]
+        url = agent_url(own[0]) if own else None
         token = await self._tokens.find(job.owner, run.epoch)
         return self._dial(url, token) if url is not None and token is not None else None
 
     async def _workers(self, view: SavepointView, spec: JobSpec | None) -> Sequence[Object]:
-        settled = view.record.is_settled(verify=view.wish(spec).verify)
-        if (settled and view.deleting is None) or view.record == SavepointRecord():
+        if (_is_settled(view, spec) and view.deleting is None) or view.record == SavepointRecord():
             return ()
         labels = {JOB: view.job.name, SAVEPOINT: view.key.name}
         found = await self._cluster.list(PODS, view.key.namespace, labels=labels)
@@ -155,6 +174,23 @@ class SavepointObserver:
         index = await self._uses.ask(self._cluster, view.key.namespace, self._clock())
         # Its own job was asked above, unless its record cannot be read.
         return any(job is None or user != job.key.name for user in index.users(view.body))
+
+
+def _is_settled(view: SavepointView, spec: JobSpec | None) -> bool:
+    return view.record.is_settled(verify=view.wish(spec).verify)
+
+
+def _specs(view: SavepointView, job: Job | None, spec: JobSpec | None) -> list[Mapping[str, Any]]:
+    """Where secrets may be; those of a savepoint at rest are nobody's business."""
+    if spec is None or (_is_settled(view, spec) and view.deleting is None):
+        return []
+    return [*([job.spec] if job is not None else []), spec.model_dump(by_alias=True)]
+
+
+def _discreet(answer: WorkerAnswer, redaction: Redaction) -> WorkerAnswer:
+    problems = tuple(redaction.text(problem) for problem in answer.problems)
+    message = redaction.text(answer.message)
+    return answer.model_copy(update={"message": message, "problems": problems})
 
 
 def _is_unfinished(view: SavepointView) -> bool:
@@ -177,7 +213,7 @@ def _state(job: Job | None, spec: JobSpec | None, view: SavepointView) -> JobSta
 
 
 async def _ask(
-    agent: Agent | None, name: str
+    agent: Agent | None, name: str, redaction: Redaction
 ) -> tuple[SavepointOperation | None, AgentSavepoint | None]:
     if agent is None:
         return None, None
@@ -191,6 +227,6 @@ async def _ask(
     error_info = found.error
     return found, AgentSavepoint(
         state=found.state.value,
-        message=in_words(error_info) if error_info is not None else "",
+        message=redaction.text(in_words(error_info)) if error_info is not None else "",
         retry_helps=error_info.retry_helps if error_info is not None else True,
     )

@@ -20,17 +20,18 @@ from sparkpoint.controller.cluster import (
     find,
     metadata,
 )
+from sparkpoint.controller.correlation import correlation_id, given_id, mark, relate
 from sparkpoint.controller.errors import (
     ForbiddenError,
     NotFoundError,
     UnprocessableError,
 )
 from sparkpoint.controller.events import Events
-from sparkpoint.controller.keys import SAVEPOINT, Key, is_paused
+from sparkpoint.controller.keys import OPERATION, SAVEPOINT, Key, is_paused
 from sparkpoint.controller.metrics import Metrics
 from sparkpoint.controller.obstacles import explained
 from sparkpoint.controller.passes import Passes, Requeue
-from sparkpoint.controller.podfacts import is_over
+from sparkpoint.controller.podfacts import is_over, label
 from sparkpoint.controller.savepointobserver import SavepointObserver, SavepointSight
 from sparkpoint.controller.savepointstatuses import savepoint_status
 from sparkpoint.controller.savepointviews import Identity, SavepointView, read_savepoint
@@ -57,6 +58,8 @@ _SOON: Final = 1.0
 _LONGEST: Final = 60.0
 _AT_REST: Final = 3600.0
 """Seconds between two looks at a savepoint that nothing is to be done to."""
+_OPERATION: Final = "savepoint"
+"""What is done to a savepoint by itself is one operation, from its capture to its removal."""
 _UNFINISHED: Final = (SavepointState.PENDING, SavepointState.IN_PROGRESS)
 
 
@@ -95,6 +98,7 @@ class SavepointReconciler:
         view = read_savepoint(body)
         if not view.guarded:
             return Requeue(seconds=_SOON)
+        self._relate(view)
         sight = await self._observer.observe(view, self._refused.get(key))
         decision = _decide(sight)
         for event in decision.events:
@@ -110,10 +114,21 @@ class SavepointReconciler:
             except (ForbiddenError, UnprocessableError) as error:
                 # It is decided upon like a worker that failed.
                 helps = isinstance(error, ForbiddenError)
-                self._refused[key] = Refusal(message=explained(error), retry_helps=helps)
+                # Whoever refuses a pod may quote it.
+                words = sight.redaction.text(explained(error))
+                self._refused[key] = Refusal(message=words, retry_helps=helps)
                 return Requeue(seconds=0.0)
         await self._tidy(sight, decision)
         return _requeue(view, decision)
+
+    @staticmethod
+    def _relate(view: SavepointView) -> None:
+        """The pass is about the operation that takes it, else about the savepoint itself."""
+        taken_by, given = label(view.body, OPERATION), given_id(view.body)
+        if taken_by and given:
+            relate(view.key, taken_by, given)
+        else:
+            relate(view.key, _OPERATION, correlation_id(view.uid, _OPERATION))
 
     async def _write(self, sight: SavepointSight, decision: SavepointDecision) -> None:
         view = sight.view
@@ -168,6 +183,8 @@ class SavepointReconciler:
             raise UnprocessableError(str(error)) from error
         for body in wanted:
             body["metadata"]["labels"][SAVEPOINT] = sight.view.key.name
+            if body["kind"] == PODS.kind:
+                body = mark(body, sight.view.uid, _OPERATION)
             await create_or_get(self._cluster, body)
 
     def _arguments(self, action: StartTask, sight: SavepointSight) -> list[str]:

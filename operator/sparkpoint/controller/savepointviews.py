@@ -46,6 +46,11 @@ class SavepointView:
     guarded: bool
 
     @property
+    def uid(self) -> str:
+        """Of the resource."""
+        return str(metadata(self.body)["uid"])
+
+    @property
     def job(self) -> Key:
         """The job that it belongs to."""
         return Key(self.key.namespace, self.body["spec"]["jobRef"]["name"])

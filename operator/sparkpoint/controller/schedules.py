@@ -13,6 +13,7 @@ from sparkpoint.controller.keys import JOB
 from sparkpoint.controller.objects import Owner
 
 __all__ = [
+    "distance",
     "late_since",
     "newest_due",
     "newest_periodic",
@@ -29,6 +30,12 @@ _PATIENCE: Final = timedelta(minutes=15)
 def newest_due(schedule: Cron, now: datetime) -> datetime | None:
     """The last time of the schedule that is not in the future; earlier ones are given up."""
     return schedule.latest(now)
+
+
+def distance(schedule: Cron, now: datetime) -> timedelta | None:
+    """Between the time that was due last and the next one: over a week-end it is longer."""
+    due, following = newest_due(schedule, now), schedule.after(now)
+    return following - due if due is not None and following is not None else None
 
 
 def periodic_name(job: str, moment: datetime) -> str:

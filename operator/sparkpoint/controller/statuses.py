@@ -22,6 +22,7 @@ from sparkpoint.api.jobstatus import (
     SavepointReference,
 )
 from sparkpoint.controller.cluster import Object, metadata
+from sparkpoint.controller.correlation import correlation_id
 from sparkpoint.controller.keys import JOB, ROLE, Key
 from sparkpoint.controller.podfacts import parse_time
 from sparkpoint.controller.records import write_record
@@ -46,6 +47,7 @@ class Sight:
     """What a status is made from."""
 
     key: Key
+    uid: str
     generation: int
     record: Record
     """As it is to be written."""
@@ -90,8 +92,8 @@ def job_status(sight: Sight) -> dict[str, Any]:
         spark_version=sight.spark_version or former.spark_version,
         last_savepoint=_savepoint(sight.savepoint),
         restored_from=_restored_from(sight, former),
-        operation=_operation(record),
-        last_operation=_last_operation(record),
+        operation=_operation(record, sight.uid),
+        last_operation=_last_operation(record, sight.uid),
         revisions=_revisions(record),
         record=write_record(record),
     )
@@ -237,13 +239,14 @@ def _restored_from(sight: Sight, former: JobStatus) -> RestoredFrom | None:
     )
 
 
-def _operation(record: Record) -> Operation | None:
+def _operation(record: Record, uid: str) -> Operation | None:
     operation = record.operation
     if operation is None:
         return None
     target = operation.target
     return Operation(
         id=operation.id,
+        correlation_id=correlation_id(uid, operation.id),
         kind=operation.kind.value,
         phase=operation.phase.value,
         target_generation=operation.generation,
@@ -259,12 +262,13 @@ def _operation(record: Record) -> Operation | None:
     )
 
 
-def _last_operation(record: Record) -> LastOperation | None:
+def _last_operation(record: Record, uid: str) -> LastOperation | None:
     last = record.last
     if last is None:
         return None
     return LastOperation(
         id=last.id,
+        correlation_id=correlation_id(uid, last.id),
         kind=last.kind.value,
         result=last.result.value,
         target_generation=last.generation,

@@ -21,6 +21,7 @@ from sparkpoint.controller.operationsavepoints import OperationSavepoints
 from sparkpoint.controller.passes import Passes
 from sparkpoint.controller.reconciler import JobReconciler
 from sparkpoint.controller.revisionstore import RevisionStore
+from sparkpoint.controller.safepods import SafePods
 from sparkpoint.controller.savepointobserver import SavepointObserver
 from sparkpoint.controller.savepoints import SavepointReconciler
 from sparkpoint.controller.savepointuses import SavepointUses
@@ -44,8 +45,6 @@ class Operator:
     job_wakeups: Wakeups[Key]
     savepoint_wakeups: Wakeups[Key]
     metrics: Metrics
-    last_pass: Callable[[], float | None]
-    """When a pass ended last, by the monotonic clock."""
 
 
 def utc_now() -> datetime:
@@ -61,15 +60,19 @@ def put_together(
     clock: Callable[[], datetime] = utc_now,
     make_token: Callable[[], str] = random_token,
     may_act: Callable[[], bool] = lambda: True,
+    unsafe_pods: bool = False,
     metrics: Metrics | None = None,
 ) -> Operator:
-    """An operator; `concurrency` is how many passes may run at once, `may_act` whether any may."""
+    """An operator; `concurrency` is how many passes may run at once, `may_act` whether any may,
+    and `unsafe_pods` whether pods may reach into their nodes."""
+    cluster = cluster if unsafe_pods else SafePods(cluster)
     metrics, gate = metrics or Metrics(), asyncio.Semaphore(concurrency)
+    metrics.acts = may_act
     job_cache, pod_cache, savepoint_cache = ObjectCache(), ObjectCache(), ObjectCache()
     last_words = LastWords(job_cache)
     store, tokens = RevisionStore(cluster), Tokens(cluster, make_token)
     events = Events(cluster)
-    intents = Intents(cluster, store, clock=clock)
+    intents = Intents(cluster, store, clock=clock, unsafe_pods=unsafe_pods)
     uses = SavepointUses(job_cache)
     upkeep = Upkeep(
         cluster,
@@ -89,10 +92,9 @@ def put_together(
         savepoints=savepoint_cache,
         clock=clock,
     )
-    passes = Passes("job", gate, metrics, may_act=may_act)
     jobs = JobReconciler(
         cluster,
-        passes=passes,
+        passes=Passes("job", gate, metrics, may_act=may_act),
         observer=observer,
         executor=Executor(cluster, store=store, tokens=tokens, dial=dial, savepoints=savepoints),
         savepoints=savepoints,
@@ -137,5 +139,4 @@ def put_together(
         job_wakeups=Wakeups(),
         savepoint_wakeups=Wakeups(),
         metrics=metrics,
-        last_pass=lambda: passes.last,
     )

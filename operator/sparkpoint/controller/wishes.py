@@ -16,7 +16,7 @@ from sparkpoint.api.job import JobSpec
 from sparkpoint.api.pods import Driver, Executor
 from sparkpoint.api.policies import RestoreFrom
 from sparkpoint.api.validation import validate
-from sparkpoint.controller.objects import template_errors
+from sparkpoint.controller.objects import template_errors, unsafe_templates
 from sparkpoint.controller.restores import Restorable
 from sparkpoint.lifecycle.phases import Kind
 from sparkpoint.lifecycle.record import Adoption, Record, SinkPolicy
@@ -38,16 +38,19 @@ class Acceptance:
         return "\n".join(str(error) for error in self.errors)
 
 
-def accept(spec: Mapping[str, Any], *, former: JobSpec | None = None) -> Acceptance:
-    """Judge a spec; with the former one also the change."""
+def accept(
+    spec: Mapping[str, Any], *, former: JobSpec | None = None, unsafe_pods: bool = False
+) -> Acceptance:
+    """Judge a spec; with the former one also the change. `unsafe_pods`: they are allowed."""
     old = former.model_dump(mode="json", by_alias=True, exclude_none=True) if former else None
-    errors: Sequence[FieldError] = [*validate(spec, old=old), *_template_errors(spec)]
+    templates = _template_errors(spec, unsafe_pods=unsafe_pods)
+    errors: Sequence[FieldError] = [*validate(spec, old=old), *templates]
     if errors:
         return Acceptance(spec=None, errors=tuple(errors))
     return Acceptance(spec=JobSpec.model_validate(spec))
 
 
-def _template_errors(spec: Mapping[str, Any]) -> list[FieldError]:
+def _template_errors(spec: Mapping[str, Any], *, unsafe_pods: bool) -> list[FieldError]:
     """Of pod templates, as far as they are objects at all: a mistake elsewhere does not hide them.
 
     What is found here need not be found when a driver is to be made, after the one before it was
@@ -58,7 +61,8 @@ def _template_errors(spec: Mapping[str, Any]) -> list[FieldError]:
         driver=Driver.model_construct(pod_template=driver),
         executor=Executor.model_construct(pod_template=executor),
     )
-    return template_errors(judged)
+    unsafe = [] if unsafe_pods else unsafe_templates(judged)
+    return [*template_errors(judged), *unsafe]
 
 
 def _template(spec: Mapping[str, Any], role: str) -> dict[str, Any]:

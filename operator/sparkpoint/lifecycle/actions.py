@@ -141,3 +141,5 @@ class Event:
     reason: str
     message: str
     warning: bool = False
+    operation: str = ""
+    """Id of the operation that it is about; empty: of none."""

@@ -6,7 +6,7 @@ from datetime import timedelta
 from sparkpoint.lifecycle.actions import Action, DeletePod, Event
 from sparkpoint.lifecycle.changes import change
 from sparkpoint.lifecycle.phases import OPEN_TO_CHANGE, UNTOUCHED, Kind, Phase
-from sparkpoint.lifecycle.record import Record, Result
+from sparkpoint.lifecycle.record import Outcome, Record, Result
 from sparkpoint.lifecycle.steady import steady
 from sparkpoint.lifecycle.step import Step, finish
 from sparkpoint.lifecycle.steps.adopt import adopt
@@ -42,20 +42,40 @@ class Decision:
     record: Record
     actions: tuple[Action, ...] = ()
     events: tuple[Event, ...] = ()
+    ended: tuple[Outcome, ...] = ()
+    """Operations that are over with this, in order; the record keeps the last one alone."""
     wake: timedelta | None = None
 
 
 def decide(world: World) -> Decision:
     """The next thing to do. Deciding again on the same world adds nothing."""
     events: tuple[Event, ...] = ()
+    ended: tuple[Outcome, ...] = ()
     world = replace(world, record=_with_end(world))
     for _ in range(_MOST_STEPS):
         step = _step(world)
-        events += step.events
+        events += _of_operation(step, world.record)
+        ended += _ended(step.record, world.record)
         if not step.again:
-            return _decision(replace(world, record=step.record), step, events)
+            decision = _decision(replace(world, record=step.record), step)
+            return replace(decision, events=events, ended=ended)
         world = replace(world, record=step.record)
     raise RuntimeError(f"no end in {_MOST_STEPS} steps: {world.record.operation}")
+
+
+def _of_operation(step: Step, before: Record) -> tuple[Event, ...]:
+    """Events that do not say it belong to the operation that was under way."""
+    operation = before.operation or step.record.operation
+    if operation is None:
+        return step.events
+    return tuple(
+        event if event.operation else replace(event, operation=operation.id)
+        for event in step.events
+    )
+
+
+def _ended(after: Record, before: Record) -> tuple[Outcome, ...]:
+    return (after.last,) if after.last is not None and after.last != before.last else ()
 
 
 def _with_end(world: World) -> Record:
@@ -69,12 +89,10 @@ def _with_end(world: World) -> Record:
     return replace(record, writing=not driver.over, vanished=None)
 
 
-def _decision(world: World, step: Step, events: tuple[Event, ...]) -> Decision:
+def _decision(world: World, step: Step) -> Decision:
     deletions = (DeletePod(name=pod.name, uid=pod.uid) for pod in _strays(world))
     strays = tuple(each for each in deletions if each not in step.actions)
-    return Decision(
-        record=step.record, actions=strays + step.actions, events=events, wake=step.wake
-    )
+    return Decision(record=step.record, actions=strays + step.actions, wake=step.wake)
 
 
 def _strays(world: World) -> tuple[PodFact, ...]:

@@ -92,7 +92,8 @@ def begin(
         message=message,
     )
     record = replace(world.record, operation=operation, sequence=sequence, life=world.own_life)
-    return Step(record=record, again=True, events=(Event(reason=kind.value, message=message),))
+    told = Event(reason=kind.value, message=message, operation=operation.id)
+    return Step(record=record, again=True, events=(told,))
 
 
 def advance(world: World) -> Step:
@@ -184,6 +185,7 @@ def finish(
         reason=f"{operation.kind.value}{result.value}",
         message=message or f"{operation.kind.value} {operation.id} {result.value.lower()}.",
         warning=result in (Result.FAILED, Result.ROLLED_BACK),
+        operation=operation.id,
     )
     record = replace(world.record, operation=None, last=outcome)
     return Step(record=record, again=True, events=(told,))

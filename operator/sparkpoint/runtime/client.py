@@ -18,6 +18,7 @@ import aiohttp
 from pydantic import ValidationError
 from yarl import URL
 
+from sparkpoint.runtime.correlation import HEADER
 from sparkpoint.runtime.model import (
     Document,
     GateInfo,
@@ -70,7 +71,10 @@ class AgentRefusedError(AgentClientError):
 
 
 class AgentClient:
-    """One agent. `session` lets many clients share connections; it is then not closed here."""
+    """One agent. `session` lets many clients share connections; it is then not closed here.
+
+    `correlation` is what its requests belong to: the agent logs it.
+    """
 
     def __init__(
         self,
@@ -79,8 +83,10 @@ class AgentClient:
         *,
         timeout: float = 10,
         session: aiohttp.ClientSession | None = None,
+        correlation: str = "",
     ) -> None:
         self._url, self._token, self._timeout = URL(url), token, timeout
+        self._correlation = {HEADER: correlation} if correlation else {}
         self._session, self._owned = session, session is None
 
     async def __aenter__(self) -> Self:
@@ -192,7 +198,7 @@ class AgentClient:
                 method,
                 url,
                 data=None if body is None else body.model_dump_json().encode(),
-                headers={"Authorization": f"Bearer {self._token}"},
+                headers={"Authorization": f"Bearer {self._token}", **self._correlation},
                 timeout=limit,
                 # The token is for this server and no other.
                 allow_redirects=False,

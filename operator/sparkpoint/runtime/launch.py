@@ -34,7 +34,13 @@ from sparkpoint.runtime.scratch import Scratch, scratch_beside
 from sparkpoint.runtime.script import ScriptEnd, run_script, surroundings_kept
 from sparkpoint.runtime.sessions import stop_spark
 from sparkpoint.runtime.signals import Signals
-from sparkpoint.runtime.termination import flush_streams, render, say, write_termination
+from sparkpoint.runtime.termination import (
+    flush_streams,
+    redacted,
+    render,
+    say,
+    write_termination,
+)
 from sparkpoint.runtime.threads import await_threads
 from sparkpoint.runtime.trials import Trials
 from sparkpoint.storage import Store
@@ -268,7 +274,7 @@ def _write_url(path: Path, url: str) -> None:
 
 def _tell(termination: Termination, log: Path | None) -> None:
     write_termination(termination, log)
-    say(f"sparkpoint: {render(termination)}")
+    say(f"sparkpoint: {render(redacted(termination))}")
 
 
 def _log_to_stderr() -> None:

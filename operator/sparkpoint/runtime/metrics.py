@@ -1,21 +1,16 @@
-"""What Prometheus reads: the text format, version 0.0.4, written from values in memory.
+"""What Prometheus reads of a driver, written from values in memory.
 
 There is no client library and no registry: everything is known at the time of a scrape.
 """
 
-import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from sparkpoint.runtime.exposition import CONTENT_TYPE, Sample, family, head, value
 from sparkpoint.runtime.model import Progress, QueryProgress, SavepointSummary
 
 __all__ = ["CONTENT_TYPE", "SavepointFigures", "render_metrics"]
-
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-Labels = Mapping[str, str]
-Sample = tuple[Labels, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +45,23 @@ def render_metrics(progress: Progress, savepoints: SavepointFigures) -> str:
     """The whole page."""
     namespace, _, name = progress.job.rpartition("/")
     info = {"job_namespace": namespace, "job_name": name, "epoch": str(progress.epoch)}
-    lines = _family("sparkpoint_job_info", "gauge", "Which job this is.", [(info, 1)])
-    lines += _family(
+    lines = family("sparkpoint_job_info", "gauge", "Which job this is.", [(info, 1)])
+    lines += family(
         "sparkpoint_job_phase",
         "gauge",
         "1 for the phase that the driver is in.",
         [({"phase": progress.phase}, 1)],
     )
     for suffix, kind, text, read in _QUERY:
-        lines += _family(f"sparkpoint_query_{suffix}", kind, text, _samples(progress, read))
+        lines += family(f"sparkpoint_query_{suffix}", kind, text, _samples(progress, read))
     return "\n".join([*lines, *_savepoint_lines(savepoints), ""])
 
 
 def _samples(progress: Progress, read: Callable[[QueryProgress], float | None]) -> Iterable[Sample]:
     for query in progress.queries:
-        value = read(query)
-        if value is not None:
-            yield {"query": query.name}, value
+        number = read(query)
+        if number is not None:
+            yield {"query": query.name}, number
 
 
 _QUERY: tuple[tuple[str, str, str, Callable[[QueryProgress], float | None]], ...] = (
@@ -121,66 +116,40 @@ _QUERY: tuple[tuple[str, str, str, Callable[[QueryProgress], float | None]], ...
 
 
 def _savepoint_lines(figures: SavepointFigures) -> list[str]:
-    lines = _family(
+    lines = family(
         "sparkpoint_savepoints_total",
         "counter",
         "Savepoints by what became of them.",
         [({"result": "done"}, figures.done), ({"result": "failed"}, figures.failed)],
     )
-    lines += _family(
+    lines += family(
         "sparkpoint_savepoints_running",
         "gauge",
         "Savepoints under way or queued.",
         [({}, figures.running)],
     )
-    lines += _family(
+    lines += family(
         "sparkpoint_savepoint_bytes_total",
         "counter",
         "Bytes that the savepoints hold.",
         [({}, figures.bytes)],
     )
-    lines += _family(
+    lines += family(
         "sparkpoint_savepoint_new_bytes_total",
         "counter",
         "Bytes that the savepoints added to their repositories.",
         [({}, figures.new_bytes)],
     )
     lines += [
-        *_head("sparkpoint_savepoint_duration_seconds", "summary", "How long captures took."),
-        f"sparkpoint_savepoint_duration_seconds_sum {_value(figures.seconds)}",
+        *head("sparkpoint_savepoint_duration_seconds", "summary", "How long captures took."),
+        f"sparkpoint_savepoint_duration_seconds_sum {value(figures.seconds)}",
         f"sparkpoint_savepoint_duration_seconds_count {figures.done}",
     ]
     last: list[Sample] = [] if figures.last_done is None else [({}, figures.last_done)]
-    lines += _family(
+    lines += family(
         "sparkpoint_savepoint_last_timestamp_seconds",
         "gauge",
         "When the last savepoint was made; absent before the first one.",
         last,
     )
     return lines
-
-
-def _family(name: str, kind: str, text: str, samples: Iterable[Sample]) -> list[str]:
-    return [
-        *_head(name, kind, text),
-        *(f"{name}{_labels(labels)} {_value(value)}" for labels, value in samples),
-    ]
-
-
-def _head(name: str, kind: str, text: str) -> list[str]:
-    return [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
-
-
-def _labels(labels: Labels) -> str:
-    inner = ",".join(f'{key}="{_escaped(value)}"' for key, value in labels.items())
-    return f"{{{inner}}}" if inner else ""
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-
-
-def _value(value: float) -> str:
-    # Whole numbers without an exponent: 2**53 bytes of state are readable, and exact.
-    whole = math.isfinite(value) and value == int(value)
-    return str(int(value)) if whole else repr(float(value))

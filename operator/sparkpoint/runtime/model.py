@@ -46,7 +46,7 @@ SinkKind = Literal["file", "delta", "iceberg", "kafka", "foreachBatch", "other"]
 class Document(BaseModel):
     """Fields that a reader does not know are from a newer writer, and are ignored."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
 
 class ErrorInfo(Document):

@@ -10,8 +10,17 @@ import sys
 from pathlib import Path
 
 from sparkpoint.runtime.model import ErrorInfo, QueryEnd, Termination
+from sparkpoint.runtime.redaction import Redaction
 
-__all__ = ["LIMIT", "flush_streams", "render", "say", "shorten", "write_termination"]
+__all__ = [
+    "LIMIT",
+    "flush_streams",
+    "redacted",
+    "render",
+    "say",
+    "shorten",
+    "write_termination",
+]
 
 LIMIT = 4096
 """What the kubelet reads, in bytes."""
@@ -36,6 +45,12 @@ def render(termination: Termination) -> str:
     return text
 
 
+def redacted(termination: Termination) -> Termination:
+    """Without the secrets of this process's environment: it ends in the status of the job."""
+    content = Redaction.of(os.environ).document(termination.model_dump())
+    return Termination.model_validate(content)
+
+
 def shorten(text: str, length: int) -> str:
     """The text without its middle if it is longer: the end of a traceback says what happened."""
     if len(text) <= length:
@@ -51,7 +66,7 @@ def write_termination(termination: Termination, path: Path | None) -> None:
         return
     try:
         with path.open("w", encoding="utf-8") as file:
-            file.write(render(termination))
+            file.write(render(redacted(termination)))
     except OSError as error:
         say(f"sparkpoint: the termination message cannot be written to {path}: {error}")
 

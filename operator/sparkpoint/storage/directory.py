@@ -34,6 +34,9 @@ from sparkpoint.storage.interface import SMALL_FILE, Children, Entry, Store, Tak
 
 __all__ = ["DirectoryStore"]
 
+_STEP = 16 * 1024 * 1024
+"""Bytes that are read at once."""
+
 
 class DirectoryStore:
     """Files below one directory, which need not exist until something is written."""
@@ -152,7 +155,9 @@ class DirectoryStore:
         """A part of the content."""
         with explained(self.uri, path), self._root.reading(path) as descriptor:
             parts: list[bytes] = []
-            while length and (part := os.pread(descriptor, length, offset)):
+            # In steps: room for all of `length` is made before anything is read, and a damaged
+            # table may ask for more than any machine has.
+            while length and (part := os.pread(descriptor, min(length, _STEP), offset)):
                 parts.append(part)
                 offset, length = offset + len(part), length - len(part)
             return b"".join(parts)

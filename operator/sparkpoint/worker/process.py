@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, NoReturn
 
+from sparkpoint.runtime.redaction import Redaction
 from sparkpoint.runtime.termination import flush_streams, say
 from sparkpoint.worker.exits import exit_of
 from sparkpoint.worker.failures import answer_of
@@ -40,10 +41,16 @@ def answer_to(arguments: Sequence[str], environment: Mapping[str, str]) -> Answe
     try:
         task, work = parse(arguments, environment)
         with Telling(task) as telling:
-            return work(telling)
+            return _redacted(work(telling), environment)
     # The outermost loop of this process: whatever it is, whoever asked shall know.
     except Exception as error:
-        return answer_of(error)
+        return _redacted(answer_of(error), environment)
+
+
+def _redacted(answer: Answer, environment: Mapping[str, str]) -> Answer:
+    """Without secrets: it ends in the status of a job or a savepoint."""
+    content = Redaction.of(environment).document(answer.model_dump())
+    return Answer.model_validate(content)
 
 
 def run(arguments: Sequence[str]) -> NoReturn:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dev.classes import archived_classes
+from dev.sparks import other_spark
 from sparkpoint.runtime.client import SyncAgentClient
 from sparkpoint.runtime.model import Termination
 
@@ -50,6 +51,8 @@ class Setting:
     variables: dict[str, str] = field(default_factory=dict)
     epoch_uri: str | None = None
     """Where its checkpoints are, if not in a directory."""
+    spark_version: str | None = None
+    """If not that of this environment."""
 
     @property
     def epoch_dir(self) -> Path:
@@ -64,16 +67,16 @@ class Setting:
         """Spark's own way to be told what scripts do not say: a file of defaults."""
         conf = self.root / "conf"
         conf.mkdir(parents=True, exist_ok=True)
-        other = self.variables if "SPARK_HOME" in self.variables else None
-        options, quick = archived_classes(other)
-        confs = {**quick, **self.confs}
+        archive = archived_classes(self.spark_version)
+        confs = {**archive.properties, **self.confs}
         lines = "".join(f"{key} {value}\n" for key, value in confs.items())
         (conf / "spark-defaults.conf").write_text(_CONF + lines)
         return {
-            **os.environ,
+            **(other_spark(self.spark_version) if self.spark_version else os.environ),
+            "SPARK_HOME": str(archive.home),
             "SPARK_CONF_DIR": str(conf),
             "PYSPARK_PYTHON": sys.executable,
-            "SPARK_SUBMIT_OPTS": options,
+            "SPARK_SUBMIT_OPTS": archive.options,
             **self.variables,
         }
 

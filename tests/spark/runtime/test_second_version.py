@@ -4,7 +4,6 @@ import signal
 from collections import Counter
 from pathlib import Path
 
-from dev.sparks import other_spark
 from sparkpoint.runtime.model import EndReason, OperationState, SavepointRequest, StopRequest
 from sparkpoint.savepoint import Repository
 from sparkpoint.storage import DirectoryStore
@@ -24,10 +23,9 @@ def _await_files(driver: Driver, setting: Setting, files: int) -> None:
 
 
 def test_a_driver_is_captured_stopped_and_restored_on_the_second_version(tmp_path: Path) -> None:
-    spark = {key: other_spark(VERSION)[key] for key in ("PYTHONPATH", "SPARK_HOME")}
     inputs, output, repository = (tmp_path / name for name in ("input", "output", "repository"))
     asked = SavepointRequest(repository=str(repository))
-    first = Setting(tmp_path / "first", variables=spark)
+    first = Setting(tmp_path / "first", spark_version=VERSION)
     write_files(inputs, range(4))
     with driving(first, SCRIPT, inputs, output, options=agent_options(first)) as driver:
         driver.await_true(lambda: all(truth.committed(first.checkpoint(n)) >= 1 for n in NAMES))
@@ -52,7 +50,7 @@ def test_a_driver_is_captured_stopped_and_restored_on_the_second_version(tmp_pat
         NAMES, "file"
     )
 
-    second = Setting(tmp_path / "second", variables=spark)
+    second = Setting(tmp_path / "second", spark_version=VERSION)
     write_files(inputs, range(6, 8))
     options = ("--restore", "last", "--repository", str(repository), "--expect", "restored")
     with driving(second, SCRIPT, inputs, output, options=options) as driver:

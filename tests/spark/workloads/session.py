@@ -32,9 +32,10 @@ def build_session(name: str, confs: Mapping[str, str] | None = None) -> SparkSes
     """A session on two cores; `confs` win over ours."""
     # Workers must be this Python: another one on the path may lack pandas.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ["SPARK_SUBMIT_OPTS"], quick = archived_classes()
+    archive = archived_classes()
+    os.environ |= {"SPARK_HOME": str(archive.home), "SPARK_SUBMIT_OPTS": archive.options}
     builder = SparkSession.Builder().master("local[2]").appName(name)
-    for key, value in {**BASE_CONF, **quick, **(confs or {})}.items():
+    for key, value in {**BASE_CONF, **archive.properties, **(confs or {})}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 

@@ -190,6 +190,51 @@ def test_no_file_is_planned_twice() -> None:
     assert sorted(paths) == sorted(set(paths))
 
 
+def _reading(*logs: int, folders: Iterable[str]) -> MemoryCheckpoint:
+    """A query over file sources whose logs end so; these folders hold what their names say."""
+    lines = "\n".join(f'{{"logOffset":{last}}}' for last in logs)
+    files = {"metadata": b'{"id":"q"}', "offsets/0": _offsets(0, lines), "commits/0": b"v1\n{}"}
+    for folder in folders:
+        name, _, last = folder.partition(":")
+        files |= {f"sources/{name}/{n}": b"v1" for n in range(int(last) + 1)}
+    return MemoryCheckpoint(files)
+
+
+@pytest.mark.parametrize(
+    ("logs", "folders"),
+    [
+        ((4, 4), ["0:4"]),
+        ((4, 4, 4), ["0:4"]),
+        ((4, 4, 2), ["0:4", "1:2"]),
+        ((4, 2, 4), ["0:4", "1:2"]),
+        ((4, 4, 2, 2), ["0:4", "1:2"]),
+        ((4, 4, 4), ["0:4", "1:4"]),
+    ],
+)
+def test_a_source_that_is_read_twice_has_one_log(logs: tuple[int, ...], folders: list[str]) -> None:
+    plan = plan_batch(_reading(*logs, folders=folders))
+
+    needed = {f"sources/{f[0]}/{n}" for f in folders for n in range(int(f[2:]) + 1)}
+    assert sorted(_paths(plan, Role.SOURCE)) == sorted(needed)
+    assert any("reads" in warning for warning in plan.warnings)
+
+
+@pytest.mark.parametrize(
+    ("logs", "folders", "missing"),
+    [((4, 3), ["0:4"], "sources/1/3"), ((4, 4), [], "sources/0/4"), ((4, 4), ["1:4"], "sources/0")],
+)
+def test_a_log_that_is_lost_is_no_log_that_is_shared(
+    logs: tuple[int, ...], folders: list[str], missing: str
+) -> None:
+    with pytest.raises(IncompleteError, match=missing):
+        plan_batch(_reading(*logs, folders=folders))
+
+
+def test_a_shared_log_that_could_be_one_of_two_is_refused() -> None:
+    with pytest.raises(UnknownFormatError, match="read more than once"):
+        plan_batch(_reading(4, 4, 2, 2, folders=["0:4", "1:4", "2:4"]))
+
+
 def test_other_sources_are_taken_whole_without_hidden_files() -> None:
     checkpoint = _stateless(1, log=["0", ".0.crc", "deep/1", "2.tmp"])
     for number in (0, 1):

@@ -10,6 +10,7 @@ from sparkpoint.cli.failures import as_document, explain
 from sparkpoint.savepoint import Repository
 from sparkpoint.savepoint import errors as savepoint
 from sparkpoint.savepoint.catalogue import AmbiguousReferenceError
+from sparkpoint.state import errors as state
 from sparkpoint.storage import errors as storage
 from tests.unit.cli.running import run
 from tests.unit.cli.values import savepoint as make_savepoint
@@ -24,6 +25,9 @@ EXITS: dict[int, list[type[Exception]]] = {
         savepoint.SavepointError,
         savepoint.MovingTargetError,
         savepoint.LeaseLostError,
+        state.StateError,
+        state.WorkFolderError,
+        state.UnfaithfulError,
     ],
     2: [storage.BadLocationError, savepoint.BadNameError],
     3: [
@@ -43,6 +47,10 @@ EXITS: dict[int, list[type[Exception]]] = {
         savepoint.TargetChangedError,
         savepoint.SinkConflictError,
         savepoint.DoubtfulStateError,
+        state.UnsupportedStateError,
+        state.MisplacedStateError,
+        state.NothingToDoError,
+        state.PendingBatchError,
     ],
     4: [
         storage.NotFoundError,
@@ -74,8 +82,13 @@ def tree(kind: type[Exception]) -> Iterator[type[Exception]]:
         yield from tree(each)
 
 
-def test_every_error_of_the_three_trees_has_an_exit_code() -> None:
-    roots = (storage.StorageError, checkpoint.CheckpointError, savepoint.SavepointError)
+def test_every_error_of_the_four_trees_has_an_exit_code() -> None:
+    roots = (
+        storage.StorageError,
+        checkpoint.CheckpointError,
+        savepoint.SavepointError,
+        state.StateError,
+    )
     foreseen = {kind for root in roots for kind in tree(root)}
 
     missing = foreseen - {kind for kind, _ in CASES} - {AmbiguousReferenceError}

@@ -20,6 +20,7 @@ COMMANDS = [
     *("savepoint create", "savepoint list", "savepoint show", "savepoint verify"),
     *("savepoint delete", "savepoint tag", "savepoint restore", "savepoint copy"),
     *("log", "retain", "collect", "checkpoint show", "completion"),
+    *("state show", "state repartition"),
     *("run", "local status", "local savepoint", "local stop"),
     *("job list", "job status", "job wait", "job logs", "job savepoint", "job suspend"),
     *("job resume", "job restore", "job rollback", "job fork"),
@@ -51,12 +52,12 @@ def examples_in_reference() -> list[tuple[str, int]]:
 
 
 # Those of `run` and `local` need a run: test_run_local.py has one. Those of `job` need a cluster:
-# jobs/test_reaching.py has one.
+# jobs/test_reaching.py has one. Repartitioning needs state that can be read: test_state.py has it.
 EXAMPLES = [
     line
     for name, command in leaves(root)
     for line in examples_of(command)
-    if name.split()[0] not in ("run", "local", "job")
+    if name.split()[0] not in ("run", "local", "job") and name != "state repartition"
 ]
 
 

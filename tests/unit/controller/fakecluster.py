@@ -1,7 +1,7 @@
 """Kubernetes in memory, as strict as the real one in what the operator relies on.
 
-Versions, uids, generations, finalizers, preconditions and the status as a subresource are real;
-nothing else happens by itself: pods run and end as the kubelet of the tests says.
+Versions, uids, generations, finalizers, preconditions, rights and the status as a subresource are
+real; nothing else happens by itself: pods run and end as the kubelet of the tests says.
 """
 
 import json
@@ -17,13 +17,20 @@ from sparkpoint.controller.errors import (
     ConflictError,
     NotFoundError,
 )
+from sparkpoint.controller.rights import ANYWHERE, OWN_NAMESPACE, SERVED_NAMESPACES, group_of
 
+_RIGHTS = {**SERVED_NAMESPACES, **OWN_NAMESPACE, **ANYWHERE}
+_VERBS = {"replace": "update", "status": "update"}
 _READS = ("get", "list", "ask")
 T = TypeVar("T")
 
 
 class CrashError(BaseException):
     """The operator dies here; no `except Exception` may hold it."""
+
+
+class NoRightError(BaseException):
+    """Nobody may answer this one: the operator asks for what it has no right to."""
 
 
 class FakeCluster:
@@ -90,6 +97,7 @@ class FakeCluster:
     def _call(
         self, verb: str, kind: Kind, name: str, do: Callable[[], Any], body: Object | None = None
     ) -> Any:
+        _check_right(verb, kind)
         what = body if body is not None else f"{kind.kind}/{name}"
         return copied(self.count(verb, kind.kind, name, lambda: self._judged(verb, what, do)))
 
@@ -222,6 +230,13 @@ class FakeCluster:
 def copied(body: Any) -> Any:
     """What is JSON, copied ten times as fast as `copy.deepcopy` does it."""
     return marshal.loads(marshal.dumps(body))
+
+
+def _check_right(verb: str, kind: Kind) -> None:
+    resource = f"{kind.plural}/status" if verb == "status" else kind.plural
+    needed, held = _VERBS.get(verb, verb), _RIGHTS.get((group_of(kind), resource), frozenset())
+    if needed not in held:
+        raise NoRightError(f"controller/rights.py has no {needed} on {resource}")
 
 
 def _name(body: Object) -> str:

@@ -38,6 +38,7 @@ class FakeDriver:
     phase: Literal["starting", "gated", "running", "stopping", "ended"] = "gated"
     broken: bool = False
     """It fails as soon as its gate opens."""
+    complaint: str = "the state cannot be read"
     silent: bool = False
     hasty: bool = False
     """It is gone as soon as a stop is done, before anybody can ask how it went."""
@@ -48,7 +49,7 @@ class FakeDriver:
     def advance(self, now: datetime) -> None:
         """Time passes: a batch is committed, a stop is done."""
         if self.phase == "running" and self.broken:
-            self.end(EndReason.QUERY_FAILED, 1, "the state cannot be read", clean=False)
+            self.end(EndReason.QUERY_FAILED, 1, self.complaint, clean=False)
         elif self.phase == "running":
             self.batch = 0 if self.batch is None else self.batch + 1
         elif self.phase == "stopping":

@@ -1,6 +1,7 @@
 """The operator in a small world: a cluster in memory, a kubelet, drivers, a clock of its own."""
 
 import asyncio
+import base64
 import copy
 import json
 from collections.abc import Callable, Coroutine, Sequence
@@ -57,6 +58,8 @@ class World:
     answers: Callable[[Object], Answer | None] = lambda pod: {"answer": "Removed"}
     """What a worker pod says; None: nothing yet."""
     unschedulable: bool = False
+    complaint: str = "the state cannot be read"
+    """What a broken driver says."""
     directories: dict[int, int | None] = field(default_factory=dict)
     """Epoch -> the last batch in its directory."""
     opened: list[str] = field(default_factory=list)
@@ -134,7 +137,12 @@ class World:
         secret = self.cluster.find(SECRETS, NAMESPACE, f"{NAME}-e{epoch}-agent")
         assert secret is not None, "the driver's Secret must be there before its pod"
         self.drivers[uid] = FakeDriver(
-            job=str(KEY), epoch=epoch, token="token", batch=begun, broken=self.broken(pod)
+            job=str(KEY),
+            epoch=epoch,
+            token=base64.b64decode(secret["data"]["token"]).decode(),
+            batch=begun,
+            broken=self.broken(pod),
+            complaint=self.complaint,
         )
         self.set_status(pod, {"phase": "Running", "podIP": f"10.0.0.{len(self.drivers)}"})
         for number in (1, 2):
@@ -193,9 +201,16 @@ class World:
 class Simulation:
     """A world with a job in it, and an operator that can die."""
 
-    def __init__(self, spec: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        spec: dict[str, Any] | None = None,
+        *,
+        make_token: Callable[[], str] = lambda: "token",
+        unsafe_pods: bool = False,
+    ) -> None:
         self.world = World()
         self.cluster = self.world.cluster
+        self._make_token, self.unsafe_pods = make_token, unsafe_pods
         self.operator = self._new_operator()
         self.requeue = Requeue(seconds=0)
         self.crashes = 0
@@ -206,7 +221,8 @@ class Simulation:
             self.cluster,
             self.world.dial,
             clock=lambda: self.world.now,
-            make_token=lambda: "token",
+            make_token=self._make_token,
+            unsafe_pods=self.unsafe_pods,
         )
 
     def restart(self) -> None:

@@ -31,7 +31,7 @@ class Server:
 
     def __init__(self, *answers: tuple[int, Any], headers: dict[str, str] | None = None) -> None:
         self._answers, self._headers = list(answers), headers or {}
-        self.counted: list[tuple[str, str]] = []
+        self.counted: list[tuple[str, str, str]] = []
         self.asked: list[tuple[str, str, Any, str]] = []
 
     async def _answer(self, request: web.Request) -> web.Response:
@@ -58,7 +58,7 @@ class Server:
             connection = ApiServer(
                 client.ApiClient(settings),
                 timeout=5,
-                asked=lambda verb, resource: self.counted.append((verb, resource)),
+                asked=lambda *request: self.counted.append(request),
             )
             try:
                 return await call(connection)
@@ -139,8 +139,9 @@ def test_every_request_is_counted_in_the_words_of_kubernetes() -> None:
     server.run(one_of_each)
 
     expected = ["get", "list", "list", "create", "update", "update", "delete"]
-    assert [verb for verb, _ in server.counted] == expected
-    assert {resource for _, resource in server.counted} == {"pods", "pods/status"}
+    assert [verb for verb, _, _ in server.counted] == expected
+    assert {resource for _, resource, _ in server.counted} == {"pods", "pods/status"}
+    assert [code for _, _, code in server.counted] == ["200"] * 5 + ["409", "404"]
 
 
 def test_exactly_this_object_is_deleted() -> None:

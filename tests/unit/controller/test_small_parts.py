@@ -4,13 +4,10 @@ import asyncio
 import io
 import json
 import logging
-import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import aiohttp
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from sparkpoint.controller.cache import ObjectCache
 from sparkpoint.controller.cluster import EVENTS, Object
@@ -21,7 +18,6 @@ from sparkpoint.controller.errors import (
     UnavailableError,
 )
 from sparkpoint.controller.events import Events
-from sparkpoint.controller.health import serve_health
 from sparkpoint.controller.keys import Key
 from sparkpoint.controller.logs import configure_logs
 from sparkpoint.controller.metrics import Metrics
@@ -216,61 +212,6 @@ def test_only_so_many_passes_run_at_once() -> None:
     asyncio.run(story())
 
     assert most == 3
-
-
-def test_prometheus_can_read_the_metrics() -> None:
-    metrics = Metrics()
-    metrics.passed("job", "done", 0.02)
-    metrics.passed("job", "error", 2.0)
-    metrics.seen("job", KEY, "Running")
-    metrics.seen("job", Key("shop", "other"), "Running")
-    metrics.gone("job", Key("shop", "other"))
-    metrics.asked("list", "pods")
-    metrics.asked("list", "pods")
-
-    families = {family.name: family for family in text_string_to_metric_families(metrics.render())}
-
-    passes = {
-        sample.labels["result"]: sample.value
-        for sample in families["sparkpoint_operator_passes"].samples
-    }
-    assert passes == {"done": 1, "error": 1}
-    durations = families["sparkpoint_operator_pass_duration_seconds"].samples
-    counts = {sample.labels["le"]: sample.value for sample in durations if "le" in sample.labels}
-    assert (counts["0.05"], counts["5.0"], counts["+Inf"]) == (1, 2, 2)
-    [resources] = families["sparkpoint_operator_resources"].samples
-    assert (resources.labels["phase"], resources.value) == ("Running", 1)
-    [requests] = families["sparkpoint_operator_api_requests"].samples
-    assert (requests.labels, requests.value) == ({"verb": "list", "resource": "pods"}, 2)
-    [used] = families["process_cpu_seconds"].samples
-    assert 0 < used.value <= time.process_time()
-
-
-async def ask(port: int, path: str) -> tuple[int, str]:
-    async with (
-        aiohttp.ClientSession() as session,
-        session.get(f"http://127.0.0.1:{port}{path}") as response,
-    ):
-        return response.status, await response.text()
-
-
-@pytest.mark.parametrize(
-    ("last", "resources", "status"), [(None, 1, 200), (0.0, 0, 200), (0.0, 1, 503)]
-)
-def test_an_operator_whose_passes_do_not_end_is_not_healthy(
-    last: float | None, resources: int, status: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    metrics = Metrics()
-    for number in range(resources):
-        metrics.seen("job", number, "Running")
-    monkeypatch.setattr("sparkpoint.controller.health.time.monotonic", lambda: 1000.0)
-
-    async def story() -> tuple[int, str]:
-        async with serve_health(0, metrics=metrics, last_pass=lambda: last) as port:
-            assert (await ask(port, "/metrics"))[0] == 200
-            return await ask(port, "/healthz")
-
-    assert asyncio.run(story())[0] == status
 
 
 def test_logs_are_lines_of_json(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ RUN = Run(epoch=2, attempt=3, revision=Revision(name="r", code="c"), origin=EMPT
 READY = Condition(aspect=Aspect.READY, status=Status.TRUE, reason=Reason.COMMITTING)
 SIGHT = Sight(
     key=Key("shop", "visits"),
+    uid="u1",
     generation=4,
     record=Record(run=RUN),
     former={},

@@ -3,6 +3,7 @@ them."""
 
 import contextlib
 import json
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from datetime import UTC, timedelta, timezone
@@ -35,6 +36,7 @@ from sparkpoint.savepoint.manifest import (
 from sparkpoint.savepoint.names import object_path
 from sparkpoint.savepoint.table import FileRecord, decode_table, encode_table
 from sparkpoint.storage import DirectoryStore
+from sparkpoint.storage.errors import StorageError
 from tests.unit.savepoint.synthetic import SyntheticQuery
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -276,6 +278,73 @@ def packed(content: object) -> bytes:
     return b"SPT1" + zlib.compress(json.dumps(content).encode())
 
 
+@pytest.mark.parametrize("depth", [2_000, 100_000])
+def test_deeply_nested_documents_are_refused_in_words(depth: int) -> None:
+    nest = "[" * depth + "]" * depth
+
+    with pytest.raises(DamagedError):
+        parse_manifest(f'{{"format":1,"queries":{nest}}}'.encode(), "manifest")
+    with pytest.raises(DamagedError):
+        decode_table(b"SPT1" + zlib.compress(f'{{"format":1,"files":{nest}}}'.encode()), "table")
+
+
+def test_a_bomb_is_stopped_before_it_takes_memory() -> None:
+    bomb = zlib.compressobj(9)
+    data = b"SPT1" + b"".join(bomb.compress(bytes(1024 * 1024)) for _ in range(256))
+    data += bomb.flush()
+    tracemalloc.start()
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("sparkpoint.savepoint.table._LIMIT", 1024 * 1024)
+            with pytest.raises(DamagedError, match="too long"):
+                decode_table(data, "table")
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    # Very much of nothing in a small file: what is made of it is the bound, and no more.
+    assert len(data) < 512 * 1024
+    assert most < 16 * 1024 * 1024
+
+
+@pytest.mark.parametrize("size", [2**40, 2**62])
+def test_a_table_that_promises_more_than_there_is_takes_no_memory_for_it(
+    size: int, repository: Repository, tmp_path: Path
+) -> None:
+    query = SyntheticQuery(tmp_path / "ck").run(2)
+    one = repository.capture(DirectoryStore(query.root), CaptureRequest(job="visits", name="one"))
+    pack = identity_of(b"packed")
+    repository.store.put(object_path(pack), [b"packed"])
+    row = {"path": "a", "size": size, "digest": "0" * 64, "object": pack, "role": "state"}
+    _publish(repository, one.savepoint.manifest, [row])
+
+    with pytest.raises(DamagedError):
+        repository.materialize(repository.find("evil"), DirectoryStore(tmp_path / "target"))
+    assert not repository.verify([repository.find("evil")])[0].good
+
+
+def test_a_link_in_a_target_is_no_way_out(repository: Repository, tmp_path: Path) -> None:
+    query = SyntheticQuery(tmp_path / "ck").run(2)
+    one = repository.capture(DirectoryStore(query.root), CaptureRequest(job="visits", name="one"))
+    outside, target = tmp_path / "outside", tmp_path / "target"
+    outside.mkdir()
+    target.mkdir()
+    (target / "state").symlink_to(outside, target_is_directory=True)
+
+    with pytest.raises((SavepointError, StorageError)):
+        repository.materialize(one.savepoint, DirectoryStore(target))
+    assert list(outside.iterdir()) == []
+
+
+def _publish(repository: Repository, like: Manifest, rows: list[dict[str, Any]]) -> None:
+    """A savepoint `evil` with this table, as somebody who can write to the repository makes it."""
+    table = packed({"format": 1, "files": rows})
+    repository.store.put(object_path(identity_of(table)), [table])
+    files = like.files.model_copy(update={"table": identity_of(table)})
+    evil = like.model_copy(update={"name": "evil", "files": files})
+    repository.store.create("savepoints/default/visits/evil.json", canonical(evil))
+
+
 def test_a_tampered_savepoint_writes_nothing_outside_of_its_target(
     repository: Repository, tmp_path: Path
 ) -> None:
@@ -285,15 +354,7 @@ def test_a_tampered_savepoint_writes_nothing_outside_of_its_target(
     rows = [
         {"path": "../../escaped", "size": 2, "digest": "0" * 64, "role": "state"},
     ]
-    table = packed({"format": 1, "files": rows})
-    repository.store.put(object_path(identity_of(table)), [table])
-    evil = one.manifest.model_copy(
-        update={
-            "name": "evil",
-            "files": one.manifest.files.model_copy(update={"table": identity_of(table)}),
-        }
-    )
-    repository.store.create("savepoints/default/visits/evil.json", canonical(evil))
+    _publish(repository, one.manifest, rows)
 
     with pytest.raises(DamagedError):
         repository.materialize(repository.find("evil"), DirectoryStore(tmp_path / "deep/er/target"))

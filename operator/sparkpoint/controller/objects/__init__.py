@@ -27,6 +27,7 @@ from sparkpoint.controller.objects.places import (
     job_directory,
     script_path,
 )
+from sparkpoint.controller.objects.safety import unsafe_parts, unsafe_templates
 from sparkpoint.controller.objects.stored import (
     controller_revision,
     controller_revision_name,
@@ -60,6 +61,8 @@ __all__ = [
     "spec_of",
     "template_errors",
     "ui_service",
+    "unsafe_parts",
+    "unsafe_templates",
     "worker_labels",
     "worker_pod",
 ]

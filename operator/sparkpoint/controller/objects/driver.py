@@ -68,6 +68,12 @@ _GUARANTEES: Final = {
     Guarantee.AT_LEAST_ONCE: "at-least-once",
 }
 _SCRATCH: Final = (WORK_DIRECTORY, LOCAL_DIRECTORY)
+_SCRAPED: Final = {
+    "prometheus.io/scrape": "true",
+    "prometheus.io/port": str(AGENT_PORT),
+    "prometheus.io/path": "/metrics",
+}
+"""The agent's page needs no token. A template may say "false"."""
 _TOKEN_VOLUME: Final = "sparkpoint-agent"  # noqa: S105 - a name
 
 
@@ -151,6 +157,7 @@ def _defaults(run: Run) -> dict[str, Any]:
             "annotations": {
                 "kubectl.kubernetes.io/default-container": DRIVER_CONTAINER,
                 "sparkpoint.dev/revision": run.revision.name,
+                **_SCRAPED,
             }
         },
         "spec": merge(default_spec(DRIVER_CONTAINER), {"containers": [probed]}),

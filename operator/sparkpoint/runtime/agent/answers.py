@@ -1,5 +1,7 @@
 """How answers look: documents as JSON, and errors as `{"error": {"type", "message", "remedy"}}`."""
 
+import json
+import os
 from collections.abc import Mapping
 
 from aiohttp import web
@@ -7,13 +9,16 @@ from pydantic import ValidationError
 
 from sparkpoint.runtime.agent.errors import RefusalError
 from sparkpoint.runtime.model import Document
+from sparkpoint.runtime.redaction import Redaction
 
 __all__ = ["answer", "bad_request", "failure", "refusal"]
 
 
 def answer(document: Document, status: int = 200) -> web.Response:
-    """A document as it is."""
-    return web.json_response(text=document.model_dump_json(), status=status)
+    """A document, without the secrets of this process's environment in its sentences."""
+    content = _redacted(json.loads(document.model_dump_json()))
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    return web.json_response(text=text, status=status)
 
 
 def refusal(error: RefusalError) -> web.Response:
@@ -42,7 +47,12 @@ def failure(
     content: dict[str, object] = {"type": kind, "message": message, **(shown or {})}
     if remedy is not None:
         content["remedy"] = remedy
-    return web.json_response({"error": content}, status=status, headers=headers)
+    return web.json_response(_redacted({"error": content}), status=status, headers=headers)
+
+
+def _redacted(content: dict[str, object]) -> dict[str, object]:
+    found: dict[str, object] = Redaction.of(os.environ).document(content)
+    return found
 
 
 def bad_request(error: ValidationError) -> RefusalError:

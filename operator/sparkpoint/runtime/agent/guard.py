@@ -8,6 +8,7 @@ from aiohttp import web
 
 from sparkpoint.runtime.agent.answers import failure, refusal
 from sparkpoint.runtime.agent.errors import RefusalError
+from sparkpoint.runtime.correlation import correlation_in
 from sparkpoint.runtime.operations import ConflictError
 
 __all__ = ["IN_FLIGHT", "OPEN_PATHS", "Guard"]
@@ -71,6 +72,10 @@ class Guard:
                 remedy="Ask again in a moment.",
                 headers={"Retry-After": "1"},
             )
+        if request.method == "PUT":
+            # Escaped as it came, so that no name can break the line.
+            path, told = request.rel_url.raw_path[:200], correlation_in(request.headers)
+            logger.info("Asked for %s, correlation %s", path, told)
         self._in_flight += 1
         try:
             return await handler(request)

@@ -286,3 +286,16 @@ def test_closing_twice_is_fine_and_frees_the_port(agent: Agent, job: FakeJob, ro
         job, host="127.0.0.1", port=agent.port, token=TOKEN, savepoints=pretended(root)
     )
     again.close()
+
+
+def test_what_is_asked_for_is_logged_with_what_it_belongs_to(
+    agent: Agent, caplog: pytest.LogCaptureFixture
+) -> None:
+    for headers in ({**GOOD, "X-Correlation-Id": "0123456789ab"}, GOOD):
+        ask(agent, "PUT", "/v1/stop/a%0Ab", headers=headers)
+
+    asked = [message for message in caplog.messages if message.startswith("Asked for")]
+    assert asked == [
+        "Asked for /v1/stop/a%0Ab, correlation 0123456789ab",
+        "Asked for /v1/stop/a%0Ab, correlation -",
+    ]

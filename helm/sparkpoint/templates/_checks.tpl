@@ -1,0 +1,50 @@
+{{/* Values that contradict each other, one sentence each. Types and names are the schema's business. */}}
+{{- define "sparkpoint.contradictions" -}}
+{{- $values := .Values -}}
+{{- $namespaced := eq $values.watch.scope "Namespaces" -}}
+{{- $replicas := int $values.replicas -}}
+{{- if and $namespaced (not $values.watch.namespaces) }}
+- watch.scope is Namespaces, but watch.namespaces is empty: list the namespaces to serve, or set watch.scope=Cluster.
+{{- end }}
+{{- if and (not $namespaced) $values.watch.namespaces }}
+- watch.namespaces lists {{ join ", " $values.watch.namespaces }}, but watch.scope is Cluster, which serves all of them: set watch.scope=Namespaces, or empty the list.
+{{- end }}
+{{- if and $namespaced $values.watch.namespaces }}
+{{- range $values.jobs.namespaces }}
+{{- if not (has . $values.watch.namespaces) }}
+- jobs.namespaces lists {{ . }}, which watch.namespaces does not: add it there, as jobs in it would not be served.
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if and (gt $replicas 1) (not $values.leaderElection.enabled) }}
+- replicas is {{ $replicas }}, but leaderElection.enabled is false, and two operators must not act at once: set leaderElection.enabled=true, or replicas=1.
+{{- end }}
+{{- if and $values.podDisruptionBudget.enabled (gt (int $values.podDisruptionBudget.minAvailable) $replicas) }}
+- podDisruptionBudget.minAvailable is {{ $values.podDisruptionBudget.minAvailable }}, but replicas is {{ $replicas }}: it can never be met; lower it, or raise replicas.
+{{- end }}
+{{- if not $values.metrics.enabled }}
+{{- if $values.monitoring.serviceMonitor.enabled }}
+- monitoring.serviceMonitor.enabled is true, but metrics.enabled is false, so there is nothing to scrape: set metrics.enabled=true.
+{{- end }}
+{{- if $values.monitoring.rules.enabled }}
+- monitoring.rules.enabled is true, but metrics.enabled is false, so no alert could ever fire: set metrics.enabled=true.
+{{- end }}
+{{- if $values.monitoring.dashboard.enabled }}
+- monitoring.dashboard.enabled is true, but metrics.enabled is false, so it would stay empty: set metrics.enabled=true.
+{{- end }}
+{{- end }}
+{{- if and $values.networkPolicy.enabled (not $values.networkPolicy.monitoring) }}
+{{- if $values.monitoring.serviceMonitor.enabled }}
+- monitoring.serviceMonitor.enabled is true, but networkPolicy.monitoring is empty, so Prometheus could not reach the operator: list where it runs.
+{{- end }}
+{{- if and $values.monitoring.podMonitor.enabled $values.networkPolicy.drivers.enabled }}
+- monitoring.podMonitor.enabled is true, but networkPolicy.monitoring is empty, so Prometheus could not reach drivers: list where it runs.
+{{- end }}
+{{- end }}
+{{- if and (not $values.serviceAccount.create) (not $values.serviceAccount.name) }}
+- serviceAccount.create is false, but serviceAccount.name is empty: name the account that the operator runs as.
+{{- end }}
+{{- if and $values.image.tag $values.image.digest }}
+- image.tag and image.digest are both set, and may name different images: empty one of them.
+{{- end }}
+{{- end -}}

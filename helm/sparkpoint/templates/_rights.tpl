@@ -1,0 +1,47 @@
+{{/* In every namespace that is served. The table is operator/sparkpoint/controller/rights.py; a unit
+     test keeps both the same. */}}
+{{- define "sparkpoint.rights.served" -}}
+- apiGroups: [sparkpoint.dev]
+  resources: [statefulsparkjobs]
+  verbs: [get, list, watch, patch]
+- apiGroups: [sparkpoint.dev]
+  resources: [sparksavepoints]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [sparkpoint.dev]
+  resources: [statefulsparkjobs/status, sparksavepoints/status]
+  verbs: [update]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch, create, delete]
+- apiGroups: [""]
+  resources: [configmaps, secrets]
+  verbs: [get, list, create, delete]
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
+  verbs: [get, list, create, delete]
+- apiGroups: [apps]
+  resources: [controllerrevisions]
+  verbs: [get, list, create, delete]
+- apiGroups: [""]
+  resources: [services]
+  verbs: [get, create, update]
+- apiGroups: [""]
+  resources: [events]
+  verbs: [create]
+{{- end -}}
+
+{{/* What a Spark driver does with its executors, and how it tidies up after them. */}}
+{{- define "sparkpoint.rights.driver" -}}
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch, create, delete, deletecollection, patch]
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [create, deletecollection]
+- apiGroups: [""]
+  resources: [services]
+  verbs: [deletecollection]
+- apiGroups: [""]
+  resources: [persistentvolumeclaims]
+  verbs: [list, create, delete, deletecollection, patch]
+{{- end -}}

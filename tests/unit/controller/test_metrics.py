@@ -1,0 +1,244 @@
+"""What the operator counts: the page, its figures, and what becomes of those of a job that goes."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from sparkpoint.controller.cluster import JOBS, SAVEPOINTS
+from sparkpoint.controller.keys import EPOCH, Key
+from sparkpoint.controller.metrics import JobFigures, Metrics
+from sparkpoint.controller.passes import Passes, Requeue
+from sparkpoint.controller.podfacts import label
+from tests.unit.controller.simulation import KEY, NAME, NAMESPACE, SPEC, Simulation, is_released
+
+Samples = dict[tuple[tuple[str, str], ...], float]
+NEW_CODE = {"application": {"script": {"path": "/opt/job/better.py"}}}
+VISITS = {"namespace": NAMESPACE, "job": NAME}
+
+
+def samples(page: str, name: str) -> Samples:
+    """Sorted labels -> value, of one metric."""
+    return {
+        tuple(sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(page)
+        for sample in family.samples
+        if sample.name == name
+    }
+
+
+def one(page: str, name: str, labels: Mapping[str, str] | None = None) -> float | None:
+    return samples(page, name).get(tuple(sorted((labels or {}).items())))
+
+
+def page_of(simulation: Simulation) -> str:
+    return simulation.operator.metrics.render()
+
+
+def timed(simulation: Simulation) -> Simulation:
+    """With metrics that go by the clock of the simulation."""
+    simulation.operator.metrics._now = simulation.world.now.timestamp
+    return simulation
+
+
+def test_prometheus_can_read_the_page() -> None:
+    metrics = Metrics()
+    metrics.passed("job", "done", 0.02)
+    metrics.passed("job", "error", 2.0)
+    metrics.ended("Upgrade", "Succeeded", seconds=42.0, downtime=1.5)
+    metrics.seen("job", KEY, "Running")
+    metrics.asked("list", "pods", "200")
+    metrics.asked("list", "pods", "200")
+    metrics.asked("list", "pods", "0")
+
+    page = metrics.render()
+
+    families = list(text_string_to_metric_families(page))
+    assert all(each.documentation and each.type != "unknown" for each in families)
+    assert len({each.name for each in families}) == len(families)
+    passes = samples(page, "sparkpoint_operator_passes_total")
+    assert passes == {
+        (("kind", "job"), ("result", "done")): 1,
+        (("kind", "job"), ("result", "error")): 1,
+    }
+    bucket = "sparkpoint_operator_pass_duration_seconds_bucket"
+    buckets = {le: one(page, bucket, {"kind": "job", "le": le}) for le in ("0.05", "5.0", "+Inf")}
+    assert buckets == {"0.05": 1, "5.0": 2, "+Inf": 2}
+    requests = "sparkpoint_operator_api_requests_total"
+    assert one(page, requests, {"verb": "list", "resource": "pods", "code": "200"}) == 2
+    assert one(page, requests, {"verb": "list", "resource": "pods", "code": "0"}) == 1
+    used = one(page, "process_cpu_seconds_total")
+    assert used is not None
+    assert 0 < used <= time.process_time() + 0.001
+
+
+def test_resources_are_counted_by_phase_and_those_that_go_are_not() -> None:
+    metrics, other = Metrics(), Key("shop", "other")
+    for phase in ("Starting", "Running"):
+        metrics.seen("job", KEY, phase)
+    metrics.seen("job", other, "Running")
+    metrics.seen("savepoint", other, "Completed")
+
+    before = samples(metrics.render(), "sparkpoint_operator_resources")
+    metrics.gone("job", other)
+    metrics.gone("job", other)
+
+    running, completed = (("kind", "job"), ("phase", "Running")), ("phase", "Completed")
+    assert before == {running: 2, (("kind", "savepoint"), completed): 1}
+    after = samples(metrics.render(), "sparkpoint_operator_resources")
+    assert after == {running: 1, (("kind", "savepoint"), completed): 1}
+
+
+def test_ages_are_those_of_the_moment_in_which_they_are_read() -> None:
+    moments = iter([100.0, 160.0])
+    metrics = Metrics(now=lambda: next(moments))
+    metrics.figures(KEY, JobFigures(savepoint_at=90.0, verified_at=200.0))
+
+    first, second = metrics.render(), metrics.render()
+
+    assert one(first, "sparkpoint_savepoint_age_seconds", VISITS) == 10
+    assert one(second, "sparkpoint_savepoint_age_seconds", VISITS) == 70
+    # A clock that is ahead of ours makes nothing younger than new.
+    assert one(second, "sparkpoint_savepoint_verified_age_seconds", VISITS) == 0
+
+
+def test_an_operator_that_waits_tells_nothing_of_jobs() -> None:
+    metrics = Metrics()
+    metrics.seen("job", KEY, "Running")
+    metrics.figures(KEY, JobFigures(degraded="GaveUp", savepoint_at=1.0))
+
+    metrics.acts = lambda: False
+
+    page = metrics.render()
+    assert one(page, "sparkpoint_leader") == 0
+    assert NAME not in page
+    assert samples(page, "sparkpoint_operator_resources") == {}
+
+
+def test_an_upgrade_is_counted_once_with_its_time_and_its_downtime() -> None:
+    simulation = Simulation()
+    simulation.settle(simulation.is_running)
+    simulation.edit(**NEW_CODE)
+    simulation.settle(lambda: simulation.is_running() and simulation.status["epoch"] == 2)
+    for _ in range(3):
+        simulation.run_pass()
+
+    page, last = page_of(simulation), simulation.status["lastOperation"]
+    assert samples(page, "sparkpoint_operations_total") == {
+        (("kind", "Start"), ("result", "Succeeded")): 1,
+        (("kind", "Upgrade"), ("result", "Succeeded")): 1,
+    }
+    upgrade = {"kind": "Upgrade"}
+    assert one(page, "sparkpoint_operation_seconds_count", upgrade) == 1
+    assert one(page, "sparkpoint_operation_downtime_seconds_count", upgrade) == 1
+    downtime = one(page, "sparkpoint_operation_downtime_seconds_sum", upgrade)
+    assert downtime == last["downtimeSeconds"]
+    # Nothing was down before the first start.
+    assert one(page, "sparkpoint_operation_downtime_seconds_count", {"kind": "Start"}) is None
+
+
+def test_an_operation_that_gives_way_to_another_in_one_pass_is_counted_too() -> None:
+    simulation = Simulation()
+    simulation.settle(simulation.is_running)
+    simulation.world.broken = lambda pod: label(pod, EPOCH) == "2"
+    simulation.edit(**NEW_CODE)
+    simulation.settle(lambda: simulation.is_running() and simulation.status["epoch"] > 2)
+
+    ended = samples(page_of(simulation), "sparkpoint_operations_total")
+    assert ended == {
+        (("kind", "Start"), ("result", "Succeeded")): 1,
+        (("kind", "Upgrade"), ("result", "RolledBack")): 1,
+        (("kind", "Rollback"), ("result", "Succeeded")): 1,
+    }
+
+
+def test_what_is_known_of_savepoints_is_told_and_goes_with_the_job() -> None:
+    spec = {**SPEC, "savepoints": {**SPEC["savepoints"], "schedule": "0 */6 * * *"}}
+    simulation = timed(Simulation(spec))
+    simulation.settle(simulation.is_running)
+    simulation.edit(**NEW_CODE)
+    simulation.settle(lambda: simulation.is_running() and simulation.status["epoch"] == 2)
+    simulation.run_pass()
+
+    page = page_of(timed(simulation))
+    age = one(page, "sparkpoint_savepoint_age_seconds", VISITS)
+    assert age is not None
+    assert 0 <= age < 600
+    assert one(page, "sparkpoint_savepoint_bytes", VISITS) == 4096
+    assert one(page, "sparkpoint_savepoint_new_bytes", VISITS) == 2048
+    assert one(page, "sparkpoint_savepoint_interval_seconds", VISITS) == 6 * 3600
+    assert one(page, "sparkpoint_savepoint_verified_age_seconds", VISITS) is None
+
+    simulation.cluster.remove(JOBS, NAMESPACE, NAME)
+    simulation.settle(lambda: is_released(simulation))
+    simulation.operator.jobs.forget(KEY)
+    assert f'job="{NAME}"' not in page_of(simulation)
+
+
+def test_only_a_savepoint_that_was_found_good_counts_as_verified() -> None:
+    simulation = timed(Simulation())
+    simulation.settle(simulation.is_running)
+    simulation.edit(**NEW_CODE)
+    simulation.settle(lambda: simulation.is_running() and simulation.status["epoch"] == 2)
+    [savepoint] = simulation.cluster.all(SAVEPOINTS, NAMESPACE)
+    checked = {"at": "2026-11-16T12:10:00Z", "level": "Content", "good": True, "verdict": "Content"}
+
+    simulation.cluster.edit(
+        SAVEPOINTS,
+        NAMESPACE,
+        savepoint["metadata"]["name"],
+        lambda body: body["status"].update(verified=checked),
+    )
+    simulation.run_pass()
+
+    page = page_of(timed(simulation))
+    ages = ["sparkpoint_savepoint_verified_age_seconds", "sparkpoint_savepoint_age_seconds"]
+    assert one(page, ages[0], VISITS) == one(page, ages[1], VISITS) is not None
+
+
+def test_a_job_that_needs_a_person_says_why() -> None:
+    simulation = Simulation({**SPEC, "restart": {"maxAttempts": 1}})
+    simulation.world.broken = lambda pod: True
+    simulation.settle(lambda: simulation.status.get("phase") == "Failed")
+    simulation.run_pass()
+
+    degraded = samples(page_of(simulation), "sparkpoint_job_degraded")
+
+    reason = simulation.condition("Degraded")["reason"]
+    assert degraded == {(("job", NAME), ("namespace", NAMESPACE), ("reason", reason)): 1}
+
+
+def test_a_job_that_goes_while_it_is_looked_at_leaves_nothing_behind() -> None:
+    metrics = Metrics()
+    passes = Passes("job", asyncio.Semaphore(1), metrics)
+
+    async def work(key: Key) -> Requeue:
+        passes.forget(key)
+        metrics.seen("job", key, "Running")
+        metrics.figures(key, JobFigures(savepoint_at=1.0))
+        return Requeue(seconds=0)
+
+    asyncio.run(passes.run(KEY, work))
+
+    assert f'job="{NAME}"' not in metrics.render()
+    assert samples(metrics.render(), "sparkpoint_operator_resources") == {}
+
+
+def test_passes_that_wait_for_their_turn_are_the_queue() -> None:
+    metrics = Metrics()
+    lengths: list[float | None] = []
+
+    async def work(_: Key) -> Requeue:
+        await asyncio.sleep(0)
+        lengths.append(one(metrics.render(), "sparkpoint_queue_length"))
+        return Requeue(seconds=0)
+
+    async def story() -> None:
+        passes = Passes("job", asyncio.Semaphore(1), metrics)
+        await asyncio.gather(*(passes.run(Key("shop", str(n)), work) for n in range(3)))
+
+    asyncio.run(story())
+
+    assert lengths == [2, 1, 0]
+    assert one(metrics.render(), "sparkpoint_last_pass_timestamp_seconds") is not None

@@ -1,0 +1,88 @@
+"""The pages about metrics and options say what the code does."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+from sparkpoint.controller.main import main
+from sparkpoint.controller.metrics import Metrics
+from sparkpoint.runtime.metrics import SavepointFigures, render_metrics
+from sparkpoint.runtime.model import GateInfo, Progress
+
+DOCS = Path(__file__).parents[3] / "docs"
+PAGE = (DOCS / "observability.md").read_text()
+SUFFIXES = re.compile(r"_(bucket|sum|count)$")
+
+
+def shown(page: str) -> dict[str, str]:
+    """Metric -> type, as the page tells Prometheus."""
+    return dict(re.findall(r"^# TYPE (\S+) (\S+)$", page, re.MULTILINE))
+
+
+def of_the_operator() -> dict[str, str]:
+    return shown(Metrics().render())
+
+
+def of_a_driver() -> dict[str, str]:
+    gate = GateInfo(epoch=1, state="none")
+    progress = Progress(job="a/b", epoch=1, phase="running", gate=gate, queries=[])
+    return shown(render_metrics(progress, SavepointFigures()))
+
+
+def listed(page: str) -> dict[str, str]:
+    """Metric -> type, as the tables of a page have it."""
+    row = re.compile(
+        r"^\| `([a-z_]+)(?:\{[a-z_,]+\})?` \| (gauge|counter|histogram|summary) \|", re.M
+    )
+    return dict(row.findall(page))
+
+
+def test_every_metric_of_the_operator_is_on_the_page_and_no_other() -> None:
+    assert listed(PAGE) == of_the_operator()
+
+
+def test_every_metric_of_a_driver_is_on_its_page() -> None:
+    assert listed((DOCS / "agent.md").read_text()) == of_a_driver()
+
+
+def test_alerts_are_about_metrics_that_there_are() -> None:
+    [block] = [each for each in re.findall(r"```yaml\n(.*?)```", PAGE, re.S) if "groups:" in each]
+    rules = yaml.safe_load(block)["groups"][0]["rules"]
+    known = of_the_operator() | of_a_driver()
+
+    named = {
+        SUFFIXES.sub("", name) if SUFFIXES.sub("", name) in known else name
+        for rule in rules
+        for name in re.findall(r"\bsparkpoint_[a-z_]+", rule["expr"])
+    }
+
+    assert len({rule["alert"] for rule in rules}) == len(rules) >= 8
+    assert named <= known.keys()
+
+
+def test_every_example_on_the_pages_is_yaml() -> None:
+    for page in ("observability.md", "security.md"):
+        for block in re.findall(r"```yaml\n(.*?)```", (DOCS / page).read_text(), re.S):
+            assert list(yaml.safe_load_all(block))
+
+
+def test_every_option_of_the_operator_is_on_its_page() -> None:
+    page = (DOCS / "operator.md").read_text()
+
+    options = {option for each in main.params for option in each.opts if option.startswith("--")}
+
+    assert options
+    assert all(f"`{option}" in page for option in options)
+
+
+def test_the_operator_has_no_client_of_a_store_in_hand() -> None:
+    code = "import sys, sparkpoint.controller.main; print(*sorted(sys.modules))"
+
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+
+    assert not {"boto3", "botocore", "pyspark"} & set(loaded.stdout.split())

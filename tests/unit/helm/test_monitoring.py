@@ -1,0 +1,103 @@
+"""Dashboard and alerts: they parse, and ask only for metrics that there are."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from dev.helm import CHART
+from sparkpoint.controller.metrics import Metrics
+from tests.unit.helm.combinations import EVERYTHING
+from tests.unit.helm.rendering import render
+
+_AGENT_PAGE = Path(__file__).parents[3] / "docs" / "agent.md"
+_LABELS = {"sparkpoint_dev_job"}
+_ALERTS = {
+    "SparkpointSavepointTooOld",
+    "SparkpointJobDegraded",
+    "SparkpointRolledBack",
+    "SparkpointNotReconciling",
+    "SparkpointNoLeader",
+    "SparkpointPassesFail",
+}
+
+
+def _known() -> set[str]:
+    told = re.findall(r"^# TYPE (\S+)", Metrics().render(), re.M)
+    by_agents = re.findall(r"^\| `(sparkpoint_\w+)", _AGENT_PAGE.read_text(), re.M)
+    assert by_agents
+    return {*told, *by_agents}
+
+
+def _asked(expressions: list[str]) -> set[str]:
+    found = {name for text in expressions for name in re.findall(r"\bsparkpoint_\w+", text)}
+    return {name.removesuffix("_bucket") for name in found} - _LABELS
+
+
+def _dashboard() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((CHART / "files" / "dashboard.json").read_text())
+    return found
+
+
+def _rules() -> list[dict[str, Any]]:
+    [group] = render(EVERYTHING).one("PrometheusRule")["spec"]["groups"]
+    rules: list[dict[str, Any]] = group["rules"]
+    return rules
+
+
+def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
+    board = _dashboard()
+    asked = [target["expr"] for panel in board["panels"] for target in panel.get("targets", [])]
+    asked += [each["query"]["query"] for each in board["templating"]["list"][1:]]
+
+    assert _asked(asked) <= _known()
+    assert len(asked) > 15
+
+
+def test_the_dashboard_has_panels_with_a_title_and_a_place_of_their_own() -> None:
+    panels = _dashboard()["panels"]
+    cells = [
+        (panel["gridPos"]["x"] + x, panel["gridPos"]["y"] + y)
+        for panel in panels
+        for x in range(panel["gridPos"]["w"])
+        for y in range(panel["gridPos"]["h"])
+    ]
+
+    assert len(cells) == len(set(cells))
+    assert max(x for x, _ in cells) < 24
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    assert all(panel["title"] for panel in panels)
+
+
+def test_the_dashboard_comes_whole_where_grafana_looks() -> None:
+    body = render(EVERYTHING).one("ConfigMap")
+
+    assert json.loads(body["data"]["sparkpoint.json"]) == _dashboard()
+    assert body["metadata"]["labels"]["grafana_dashboard"] == "1"
+
+
+def test_the_alerts_ask_for_metrics_that_there_are() -> None:
+    rules = _rules()
+
+    assert {rule["alert"] for rule in rules} == _ALERTS
+    assert _asked([rule["expr"] for rule in rules]) <= _known()
+
+
+def test_every_alert_says_what_is_wrong_and_what_to_do() -> None:
+    for rule in _rules():
+        assert rule["labels"]["severity"] in ("warning", "critical")
+        assert rule["annotations"]["summary"].endswith(".")
+        told = rule["annotations"]["description"]
+        assert "kubectl" in told
+        # Nothing of Helm's own is left in what Prometheus fills in.
+        assert "Release" not in told
+
+
+def test_a_savepoint_is_too_old_by_its_schedule_and_by_a_limit_if_there_is_one() -> None:
+    only = {"monitoring": {"rules": {"enabled": True}}}
+    [group] = render(only).one("PrometheusRule")["spec"]["groups"]
+
+    old = [rule["expr"] for rule in _rules() if rule["alert"] == "SparkpointSavepointTooOld"]
+    assert len(old) == 2
+    assert old[1].endswith("> 86400")
+    assert len([r for r in group["rules"] if r["alert"] == "SparkpointSavepointTooOld"]) == 1
