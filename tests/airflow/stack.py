@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -12,6 +11,8 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from tests.support.processes import end_session
 
 __all__ = ["Stack"]
 
@@ -31,6 +32,7 @@ class Stack:
     def __init__(self, home: Path, dags: Path, settings: dict[str, str]) -> None:
         self._home, self._port = home, _free_port()
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._known_token = ""
         self._environment = {
             **os.environ,
             "AIRFLOW_HOME": str(home),
@@ -41,13 +43,16 @@ class Stack:
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.address}/execution/",
             "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
-            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/stack.db",
+            # Who writes waits for the others instead of failing.
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/stack.db?timeout=120",
             "AIRFLOW__API__PORT": str(self._port),
             "AIRFLOW__API__BASE_URL": self.address,
             "AIRFLOW__API_AUTH__JWT_SECRET": "not-a-secret-but-long-enough-for-a-test-of-ours" * 2,
             "AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO",
             "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(_free_port()),
             "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(_free_port()),
+            # Nobody changes the DAGs.
+            "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
             "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
             "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "15",
@@ -81,10 +86,10 @@ class Stack:
                 start_new_session=True,
             )
 
-    def kill(self, name: str, how: signal.Signals = signal.SIGKILL) -> None:
-        """Without a word."""
+    def kill(self, name: str) -> None:
+        """Without a word, with the tasks that it runs: as a pod that is gone."""
         process = self._processes.pop(name)
-        os.killpg(process.pid, how)
+        end_session(process.pid)
         process.wait()
 
     def up(self) -> None:
@@ -93,7 +98,7 @@ class Stack:
         self.start("api-server", "--port", str(self._port), "--workers", "1")
         for name in ("scheduler", "triggerer", "dag-processor"):
             self.start(name)
-        self.until(self._is_healthy, "Airflow is not healthy")
+        self.until(self._is_healthy, lambda: "Airflow is not healthy")
 
     def down(self) -> None:
         """All of it."""
@@ -107,23 +112,28 @@ class Stack:
             return False
         return all(told[name]["status"] == "healthy" for name in ("scheduler", "triggerer"))
 
-    def until(self, holds: Callable[[], Any], otherwise: str) -> Any:
-        """What it returns, once that is something."""
+    def until(self, holds: Callable[[], Any], otherwise: Callable[[], str]) -> Any:
+        """What it returns, once that is something; else what `otherwise` says, with the logs."""
         deadline = time.monotonic() + _PATIENCE
         while time.monotonic() < deadline:
+            for name, process in self._processes.items():
+                assert process.poll() is None, f"{name} has ended: {self._logs(name)}"
             found = holds()
             if found:
                 return found
-            time.sleep(0.3)
-        logs = {path.name: path.read_text()[-1500:] for path in self._home.glob("*.log")}
-        raise AssertionError(f"{otherwise}: {json.dumps(logs, indent=1)}")
+            time.sleep(0.5)
+        raise AssertionError(f"{otherwise()}: {self._logs('*')}")
+
+    def _logs(self, name: str) -> str:
+        """The ends of them."""
+        paths = sorted(self._home.glob(f"{name}.log"))
+        return "\n".join(f"--- {path.name}\n{path.read_text()[-4000:]}" for path in paths)
 
     def ask(self, method: str, path: str, body: Any = None, *, token: bool = True) -> Any:
         """The REST API."""
         headers = {"Content-Type": "application/json"}
         if token:
-            found = self.ask("GET", "/auth/token", token=False)
-            headers["Authorization"] = f"Bearer {found['access_token']}"
+            headers["Authorization"] = f"Bearer {self._token()}"
         request = urllib.request.Request(
             f"{self.address}{path}",
             method=method,
@@ -132,6 +142,12 @@ class Stack:
         )
         with urllib.request.urlopen(request, timeout=60) as answer:
             return json.loads(answer.read() or b"null")
+
+    def _token(self) -> str:
+        """Asked for once."""
+        if not self._known_token:
+            self._known_token = str(self.ask("GET", "/auth/token", token=False)["access_token"])
+        return self._known_token
 
     def known(self, dag: str) -> None:
         """Wait until the DAG was read, and let it run."""
@@ -145,7 +161,7 @@ class Stack:
                 return False
             return True
 
-        self.until(unpaused, f"{dag} is not known")
+        self.until(unpaused, lambda: f"{dag} is not known")
 
     def run(self, dag: str, **conf: Any) -> str:
         """Start a run; its id."""
@@ -161,7 +177,7 @@ class Stack:
         return str(
             self.until(
                 lambda: (state := self.state(dag, run)) in ("success", "failed") and state,
-                f"{dag} has not ended: {self.tasks(dag, run)}",
+                lambda: f"{dag} has not ended: {json.dumps(self.tasks(dag, run), indent=1)}",
             )
         )
 
@@ -169,6 +185,28 @@ class Stack:
         """Its task instances."""
         found = self.ask("GET", f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances?limit=500")
         return list(found["task_instances"])
+
+    def read(self, name: str) -> str:
+        """A file in its home; empty if there is none."""
+        path = self._home / name
+        return path.read_text() if path.exists() else ""
+
+    def result(self, dag: str, run: str, task: str) -> Any:
+        """What a task returned."""
+        path = f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances/{task}/xcomEntries/return_value"
+        found = self.ask("GET", f"{path}?deserialize=true")["value"]
+        return json.loads(found) if isinstance(found, str) else found
+
+    def links(self, dag: str, run: str, task: str) -> dict[str, str]:
+        """The buttons of the first of its instances, and where they lead."""
+        path = f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances/{task}/links?map_index=0"
+        found: dict[str, str] = self.ask("GET", path)["extra_links"]
+        return {name: link for name, link in found.items() if link}
+
+    def mark_failed(self, dag: str, run: str, task: str) -> None:
+        """The first of its instances, as a person does who does not want to wait."""
+        path = f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances/{task}/0"
+        self.ask("PATCH", path, {"new_state": "failed"})
 
     def clear(self, dag: str, run: str, *tasks: str) -> None:
         """As a person does who wants to have it done again."""
