@@ -14,7 +14,15 @@ from typing import Any
 from airflow.sdk import Param, dag, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from sparkpoint.airflow.dagkit import CONNECTION, POOL, RETRY_DELAY, job_params, jobs_of, sights_of
+from sparkpoint.airflow.dagkit import (
+    CONNECTION,
+    POOL,
+    RETRY_DELAY,
+    job_params,
+    jobs_of,
+    notifiers,
+    sights_of,
+)
 from sparkpoint.airflow.decisions.waves import MOST_WAVES
 from sparkpoint.airflow.operators import UpgradeJobOperator
 
@@ -43,6 +51,7 @@ from sparkpoint.airflow.operators import UpgradeJobOperator
             description="How many jobs at once; the last number holds for all further waves.",
         ),
     },
+    on_failure_callback=notifiers(),
     tags=["sparkpoint"],
     doc_md=__doc__,
 )

@@ -13,7 +13,7 @@ other savepoint needs. `collect` waits for that. With `dry_run` the run ends aft
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from airflow.sdk import Param, dag, task, task_group
+from airflow.sdk import Param, dag, get_current_context, task, task_group
 from airflow.sdk.exceptions import AirflowFailException
 
 from sparkpoint.airflow.dagkit import (
@@ -22,6 +22,7 @@ from sparkpoint.airflow.dagkit import (
     RETRY_DELAY,
     job_params,
     jobs_of,
+    notifiers,
     setting,
     sights_of,
 )
@@ -71,6 +72,7 @@ def _count(words: str) -> Param:
             description="Only say what would go.",
         ),
     },
+    on_failure_callback=notifiers(),
     tags=["sparkpoint"],
     doc_md=__doc__,
 )
@@ -119,14 +121,21 @@ def sparkpoint_cleanup() -> None:
     # Not after a failure: the run is to fail with it.
     @task(trigger_rule="none_failed", retries=0)
     def report(plans: list[dict[str, Any]]) -> dict[str, Any]:
-        """What was removed, and how much it had added; fails if a plan was refused."""
+        """What was removed, and what that has freed; fails if a plan was refused."""
+        from sparkpoint.airflow.work.cleanup import results, total
+
         refused = [f"{each['job']}: {each['refused']}" for each in plans if each["refused"]]
         if refused:
             raise AirflowFailException(" ".join(refused))
-        going = [each for one in plans for each in one["remove"]]
-        total = sum(each["new_bytes"] for each in going)
-        print(f"{len(going)} savepoints to be removed, which had added {total} bytes.")
-        return {"savepoints": [each["name"] for each in going], "new_bytes": total}
+        mine = get_current_context()["ti"]
+        done = total(
+            results(mine.xcom_pull(task_ids="job.apply")),
+            results(mine.xcom_pull(task_ids="job.collect", key="freed")),
+        )
+        print(f"{len(done['removed'])} savepoints removed, {done['freed_bytes']} bytes freed.")
+        if done["unknown"]:
+            print(f"Not known what was freed with: {', '.join(done['unknown'])}.")
+        return done
 
     plans = plan()
     of_job.expand_kwargs(approved(plans)) >> report(plans)

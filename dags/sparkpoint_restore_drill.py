@@ -19,6 +19,7 @@ from sparkpoint.airflow.dagkit import (
     RETRY_DELAY,
     job_params,
     jobs_of,
+    notifiers,
     setting,
     sights_of,
 )
@@ -41,6 +42,7 @@ PURPOSE = "drill"
             "Deep", type="string", enum=["Content", "Deep"], description="How it is checked."
         ),
     },
+    on_failure_callback=notifiers(),
     tags=["sparkpoint"],
     doc_md=__doc__,
 )

@@ -21,6 +21,7 @@ from sparkpoint.airflow.dagkit import (
     RETRY_DELAY,
     job_params,
     jobs_of,
+    notifiers,
     setting,
     sights_of,
 )
@@ -48,6 +49,7 @@ PURPOSE = "savepoint"
         ),
         "force": Param(False, type="boolean", description="Also of jobs that are not due."),
     },
+    on_failure_callback=notifiers(),
     tags=["sparkpoint"],
     doc_md=__doc__,
 )

@@ -5,41 +5,32 @@ The environment is set before anything of Airflow is imported: it reads it once.
 
 import json
 import os
+import shutil
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.airflow.home import ROOT, environment
 from tests.airflow.operating import PlayedOperator
+from tests.unit.airflow.world import savepoint
 from tests.unit.cli.jobs.apiserver import ApiServer, served
 
-ROOT = Path(__file__).parents[2]
 HOME = Path(tempfile.mkdtemp(prefix="sparkpoint-airflow-"))
 KUBECONFIG = HOME / "kubeconfig"
-_CONNECTION = {
-    "conn_type": "kubernetes",
-    "extra": {"kube_config_path": str(KUBECONFIG), "namespace": "shop"},
-}
 
-os.environ |= {
-    "AIRFLOW_HOME": str(HOME),
-    "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-    "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
-    "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
-    "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{HOME}/airflow.db",
-    "AIRFLOW__LOGGING__LOGGING_LEVEL": "WARNING",
-    "AIRFLOW_CONN_KUBERNETES_DEFAULT": json.dumps(_CONNECTION),
-    "SPARKPOINT_POOL": "default_pool",
-    "SPARKPOINT_RETRY_SECONDS": "1",
-}
+os.environ |= environment(HOME, KUBECONFIG, "shop")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """What Airflow warns of is not ours to mend."""
     config.addinivalue_line("filterwarnings", "default")
+    config.add_cleanup(lambda: shutil.rmtree(HOME, ignore_errors=True))
 
 
 @dataclass
@@ -58,6 +49,26 @@ class Ground:
             and job in (None, body["spec"]["jobRef"]["name"])
             and not body["spec"].get("existing")
         ]
+
+    def verbs(self) -> dict[str, set[str]]:
+        """Resource -> what was asked of it, in the words of a role."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for method, path, _ in self.api.asked:
+            plain, _, query = path.partition("?")
+            *_, before, last = plain.split("/")
+            named = last not in self.api.kinds
+            verb = {"GET": "get" if named else "list", "POST": "create"}.get(method, method.lower())
+            found[before if named else last].add("watch" if "watch=" in query else verb)
+        return dict(found)
+
+
+def aged(number: int, **more: Any) -> Any:
+    """The savepoint `visits-<number>`, so many days old."""
+    name = f"{more.get('of', 'visits')}-{number}"
+    moment = (datetime.now(UTC) - timedelta(days=number)).isoformat()
+    made = savepoint(name, **more, creationTimestamp=moment)
+    made["status"] |= {"startedAt": moment, "completedAt": moment}
+    return made
 
 
 def write_kubeconfig(address: str, token: str, path: Path = KUBECONFIG) -> None:

@@ -5,6 +5,7 @@ operator in it; what is played here is then played by nobody.
 """
 
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -38,6 +39,8 @@ class PlayedOperator:
         """Savepoints that a check finds damaged."""
         self.down = False
         """Whether nobody does anything."""
+        self.freed = 700
+        """Bytes that the data of each savepoint had for itself."""
         self.most_at_once = 0
         self._busy: set[str] = set()
         api.reacts = self._react
@@ -46,11 +49,15 @@ class PlayedOperator:
         """Come back, and do what was left undone."""
         self.down = False
         for (plural, _, _), body in list(self._api.objects.items()):
-            if plural == "sparksavepoints" and not body.get("status"):
+            going = body["metadata"].get("deletionTimestamp")
+            if plural == "sparksavepoints" and (going or not body.get("status")):
                 self._react(body)
 
     def _react(self, body: Object) -> list[Object]:
         if self.down:
+            return []
+        if body["metadata"].get("deletionTimestamp"):
+            self._later(self._let_go, body)
             return []
         if body["kind"] == "StatefulSparkJob":
             return [self._carried_out(body)]
@@ -79,9 +86,19 @@ class PlayedOperator:
         name = body["metadata"]["name"]
         self._busy.add(name)
         self.most_at_once = max(self.most_at_once, len(self._busy))
-        timer = threading.Timer(self.delay, self._end, (body,))
+        self._later(self._end, body)
+
+    def _later(self, do: Callable[[Object], None], body: Object) -> None:
+        timer = threading.Timer(self.delay, do, (body,))
         timer.daemon = True
         timer.start()
+
+    def _let_go(self, body: Object) -> None:
+        """Of what is held when it is deleted: its data goes first."""
+        about, kind = body["metadata"], body["kind"]
+        freed = {"freedBytes": self.freed}
+        self._api.put_status(kind, about["name"], freed, about["namespace"])
+        self._api.delete(kind, about["name"], about["namespace"])
 
     def _end(self, body: Object) -> None:
         about, job = body["metadata"], body["spec"]["jobRef"]["name"]

@@ -1,5 +1,6 @@
 """Operators and the sensor by themselves: what they ask for, when they wait, how they fail."""
 
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -48,7 +49,34 @@ def test_a_savepoint_is_asked_for_and_waited_for_in_a_trigger(ground: Ground) ->
     _, given = deferred.value.trigger.serialize()
     assert given["names"] == [made["metadata"]["name"]]
     assert given["plural"] == "sparksavepoints"
-    assert deferred.value.timeout is not None
+    assert deferred.value.timeout == timedelta(hours=1)
+
+
+def test_a_worker_that_died_before_it_waited_is_followed_by_one_that_adopts(
+    ground: Ground,
+) -> None:
+    ground.api.put(job())
+    ground.operator.down = True
+    waited_for = []
+    for _ in range(2):
+        with pytest.raises(TaskDeferred) as deferred:
+            _execute(CreateSavepointOperator, job="visits")
+        waited_for.append(deferred.value.trigger.serialize()[1]["names"])
+
+    (made,) = ground.savepoints()
+    assert waited_for == [[made["metadata"]["name"]]] * 2
+
+
+def test_one_that_was_deleted_is_asked_for_anew(ground: Ground) -> None:
+    ground.api.put(job())
+    ground.operator.down = True
+    for _ in range(2):
+        with pytest.raises(TaskDeferred):
+            _execute(CreateSavepointOperator, job="visits")
+        (made,) = ground.savepoints()
+        ground.api.delete("SparkSavepoint", made["metadata"]["name"])
+
+    assert len([each for each in ground.api.asked if each[0] == "POST"]) == 2
 
 
 def test_one_that_is_complete_is_found_again_also_when_its_job_is_gone(ground: Ground) -> None:

@@ -41,13 +41,16 @@ def _trigger(**more: Any) -> ResourceTrigger:
     return ResourceTrigger(**given)
 
 
-def _end(trigger: ResourceTrigger) -> str:
-    """What it ends the task with."""
-
+def _event(trigger: ResourceTrigger) -> Any:
     async def first() -> Any:
         return await asyncio.wait_for(anext(trigger.run()), 60)
 
-    return str(asyncio.run(first()).payload)
+    return asyncio.run(first())
+
+
+def _end(trigger: ResourceTrigger) -> str:
+    """What it ends the task with."""
+    return str(_event(trigger).payload)
 
 
 def _later(action: Callable[[], None], seconds: float = 0.5) -> None:
@@ -155,6 +158,22 @@ def test_it_waits_until_all_are_gone_and_another_of_the_name_does_not_count(
     goal = goals.gone({"a": "uid-of-a", "b": "uid-of-b"})
 
     assert _end(_trigger(names=["a", "b"], goal=goal)) == "success"
+
+
+def test_what_was_freed_is_told_of_what_is_gone_as_far_as_it_was_seen(ground: Ground) -> None:
+    ground.api.put(savepoint("a"))
+    ground.api.put(savepoint("b", uid="of-another", status={"freedBytes": 9}))
+
+    def go() -> None:
+        ground.api.put_status("SparkSavepoint", "a", {"freedBytes": 700})
+        ground.api.delete("SparkSavepoint", "a")
+
+    _later(go)
+    goal = goals.gone({"a": "uid-of-a", "b": "uid-of-b"})
+
+    event = _event(_trigger(names=["a", "b"], goal=goal))
+
+    assert event.xcoms == {"freed": {"bytes": 700, "unknown": ["b"]}}
 
 
 def test_a_connection_that_is_not_there_fails_the_task(ground: Ground) -> None:

@@ -4,9 +4,11 @@ Settings are read from the environment when a DAG is read (`SPARKPOINT_POOL`, â€
 of cannot be asked of Airflow's database. All else is a Param, and can be given to each run.
 """
 
+import json
 import os
 from collections.abc import Mapping
 from datetime import timedelta
+from importlib import import_module
 from typing import Any, Final
 
 from airflow.sdk import Param
@@ -14,7 +16,16 @@ from airflow.sdk import Param
 from sparkpoint.airflow.failures import telling
 from sparkpoint.airflow.work.reading import Sight, chosen, look
 
-__all__ = ["CONNECTION", "POOL", "RETRY_DELAY", "job_params", "jobs_of", "setting", "sights_of"]
+__all__ = [
+    "CONNECTION",
+    "POOL",
+    "RETRY_DELAY",
+    "job_params",
+    "jobs_of",
+    "notifiers",
+    "setting",
+    "sights_of",
+]
 
 Object = dict[str, Any]
 
@@ -28,6 +39,26 @@ POOL: Final = setting("POOL", "sparkpoint")
 """Bounds how many savepoints are under way at once; it has to count deferred tasks."""
 CONNECTION: Final = setting("CONN_ID", "kubernetes_default")
 RETRY_DELAY: Final = timedelta(seconds=float(setting("RETRY_SECONDS", "30")))
+
+
+def notifiers() -> list[Any]:
+    """Who is told when a run fails: `SPARKPOINT_NOTIFIER`, the path of a class, made with
+    `SPARKPOINT_NOTIFIER_ARGUMENTS`, a JSON object; nobody if it is not set.
+
+    ValueError if it cannot be made: an alarm that never rings must not look like one.
+    """
+    path, arguments = setting("NOTIFIER", ""), setting("NOTIFIER_ARGUMENTS", "{}")
+    if not path:
+        return []
+    module, _, name = path.rpartition(".")
+    try:
+        return [getattr(import_module(module), name)(**json.loads(arguments))]
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"The notifier {path} cannot be made of {arguments}: {error}. Set SPARKPOINT_NOTIFIER "
+            "to the path of a class that is installed where DAGs are read, and "
+            "SPARKPOINT_NOTIFIER_ARGUMENTS to a JSON object of what it is made with."
+        ) from error
 
 
 def job_params() -> dict[str, Any]:

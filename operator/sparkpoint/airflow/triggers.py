@@ -16,7 +16,7 @@ from typing import Any, Final
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 
-from sparkpoint.airflow.decisions.goals import End, Outcome, judge, progress
+from sparkpoint.airflow.decisions.goals import End, Outcome, judge, left_behind, progress
 from sparkpoint.api.common import GROUP, VERSION
 
 __all__ = ["ResourceTrigger"]
@@ -33,13 +33,18 @@ _ANSWER: Final = 30
 """Seconds that an answer may take."""
 _SHORTEST, _LONGEST = 1.0, 30.0
 """Seconds between two looks after trouble; doubled each time."""
+_AT_ONCE: Final = 32
+"""Resources that one task watches at the same time, by a connection each."""
 _WITHOUT_WATCH: Final = 15.0
 """Seconds between two looks where watching is not allowed."""
 
 
+class _WillNotBeError(Exception):
+    """Ends the waits for the others."""
+
+
 class ResourceTrigger(BaseTrigger):
-    """Waits for one resource after the other; done when all are as wanted, failed with the first
-    that will not be."""
+    """Waits for resources; done when all are as wanted, failed with the first that will not be."""
 
     def __init__(
         self,
@@ -57,6 +62,8 @@ class ResourceTrigger(BaseTrigger):
         self.plural, self.namespace, self.names = plural, namespace, list(names)
         self.goal, self.kubernetes_conn_id = dict(goal), kubernetes_conn_id
         self.in_cluster, self.end_from_trigger = in_cluster, end_from_trigger
+        self._last: dict[str, Object | None] = {}
+        """Name -> the resource as it was seen last."""
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """All that another triggerer needs; no secret is among it."""
@@ -89,18 +96,37 @@ class ResourceTrigger(BaseTrigger):
     def _event(self, outcome: Outcome) -> TriggerEvent:
         if not self.end_from_trigger:
             return TriggerEvent({"end": outcome.end.value, "message": outcome.message})
-        return TaskFailedEvent() if outcome.end is End.FAILED else TaskSuccessEvent()
+        if outcome.end is End.FAILED:
+            return TaskFailedEvent()
+        return TaskSuccessEvent(xcoms=left_behind(self.goal, self._last) or None)
+
+    def saw(self, name: str, body: Object) -> None:
+        """Remember a resource as it is."""
+        self._last[name] = body
 
     async def _wait_for_all(self) -> Outcome:
-        outcome = Outcome(End.REACHED)
-        for name in self.names:
-            outcome = await self._wait_for(name)
+        """At the same time: one that is gone can be asked nothing any more."""
+        failed: list[Outcome] = []
+        room = asyncio.Semaphore(_AT_ONCE)
+
+        async def wait(name: str) -> None:
+            async with room:
+                outcome = await self._wait_for(name)
             if outcome.end is End.FAILED:
-                return outcome
-        return outcome
+                failed.append(outcome)
+                raise _WillNotBeError
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for name in self.names:
+                    group.create_task(wait(name))
+        except* _WillNotBeError:
+            pass
+        return failed[0] if failed else Outcome(End.REACHED)
 
     async def _wait_for(self, name: str) -> Outcome:
         """Begin anew after every trouble, later each time."""
+        self._last.setdefault(name, None)
         following, pause = _Following(self, name), _SHORTEST
         while True:
             looks = following.looks
@@ -155,6 +181,8 @@ class _Following:
                 return Outcome(End.FAILED, f"Airflow may not get {self._what}: grant it that.")
             raise
         self.looks += 1
+        if body is not None:
+            self._keep(body)
         outcome = self._judge(body)
         if outcome.end is not End.WAITING or body is None:
             return outcome
@@ -195,14 +223,22 @@ class _Following:
                 timeout_seconds=_WATCH,
                 _request_timeout=_WATCH + _GRACE,
             ):  # fmt: skip
-                gone = event["type"] == "DELETED"
-                outcome = self._judge(None if gone else event["raw_object"])
+                gone, body = event["type"] == "DELETED", event["raw_object"]
+                # What is gone has told its last.
+                self._keep(body)
+                outcome = self._judge(None if gone else body)
                 if outcome.end is not End.WAITING:
                     return outcome
         # A server that ends watches at once is not asked in a circle.
         lasted = asyncio.get_running_loop().time() - began
         await asyncio.sleep(max(0.0, _SHORTEST - lasted))
         return Outcome(End.WAITING)
+
+    def _keep(self, body: Object) -> None:
+        """Unless it is another one of the name."""
+        uid = (self._trigger.goal.get("uids") or {}).get(self._name)
+        if uid in (None, body["metadata"].get("uid")):
+            self._trigger.saw(self._name, body)
 
     def _judge(self, body: Object | None) -> Outcome:
         said = progress(body) if body is not None else f"{self._name}: there is none."

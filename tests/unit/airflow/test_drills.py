@@ -116,3 +116,13 @@ def test_a_drill_is_made_once_written_down_and_removed_and_no_other_job_is() -> 
     assert DRILL in written["metadata"]["annotations"]
     assert removed == [["visits-drill-01234567"], []]
     assert ("statefulsparkjobs", "shop", "visits") in api.objects
+
+
+@pytest.mark.parametrize("batch", [0, None])
+def test_a_copy_may_stand_at_the_very_first_batch(batch: int | None) -> None:
+    taken = savepoint("s", status={"queries": [{"name": "visits", "batch": 0}]})
+    copy = job(status={"queries": [{"name": "visits", "batch": batch}]})
+
+    result = conclude(taken, check=_check(), copy=copy, ran=True, began=NOW, now=NOW)
+
+    assert result.good is (batch == 0)

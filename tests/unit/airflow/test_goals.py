@@ -72,3 +72,12 @@ def test_progress_says_how_far_it_is_and_what_is_waited_for() -> None:
 
     assert progress(job(status=busy)) == "visits: Running, Upgrade/Launch, Waiting for a node."
     assert "not looked at it" in progress({**savepoint("a"), "status": {}})
+
+
+def test_what_is_gone_leaves_what_was_freed_as_far_as_it_is_known() -> None:
+    last = {"a": savepoint("a", status={"freedBytes": 0}), "b": savepoint("b"), "c": None}
+
+    found = goals.left_behind(goals.gone({"a": "1", "b": "2", "c": "3"}), last)
+
+    assert found == {"freed": {"bytes": 0, "unknown": ["b", "c"]}}
+    assert goals.left_behind(goals.runs(), last) == {}

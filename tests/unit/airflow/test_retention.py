@@ -18,7 +18,7 @@ from sparkpoint.airflow.decisions.retention import (
     plan_job,
     rules_of,
 )
-from sparkpoint.airflow.work.cleanup import apply_plan, cleanup_of
+from sparkpoint.airflow.work.cleanup import apply_plan, cleanup_of, results, total
 from tests.unit.airflow.world import NOW, Object, cluster, job, savepoint
 from tests.unit.cli.jobs.apiserver import ApiServer
 
@@ -270,3 +270,21 @@ def test_one_that_somebody_changes_meanwhile_is_looked_at_again() -> None:
 
     assert done.left == {"old": "tag keep"}
     assert _names(api) == {"new", "old"}
+
+
+@pytest.mark.parametrize("several", [True, False])
+def test_a_report_adds_up_what_tasks_left_in_whatever_form(several: bool) -> None:
+    left = {"b": "It is young."}
+    applied = {"namespace": "shop", "asked": {"a": "1"}, "left": left, "new_bytes": 10}
+    freed = '{"bytes": 7, "unknown": ["c"]}'
+
+    done = total(results([applied] if several else applied), results([freed] if several else freed))
+
+    assert done == {
+        "removed": ["shop/a"],
+        "left": {"b": "It is young."},
+        "new_bytes": 10,
+        "freed_bytes": 7,
+        "unknown": ["c"],
+    }
+    assert total(results(None), results([None]))["removed"] == []

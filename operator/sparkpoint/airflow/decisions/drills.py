@@ -212,7 +212,7 @@ def _copy_problems(savepoint: Object, copy: Object | None) -> list[str]:
         name, found = query.get("name"), running.get(query.get("name"))
         if found is None:
             problems.append(f"Query {name} did not start.")
-        elif (found.get("batch") or -1) < query.get("batch", 0):
+        elif found.get("batch") is None or found["batch"] < query.get("batch", 0):
             problems.append(f"Query {name} has not gone on from batch {query.get('batch')}.")
         elif query.get("rows") and not found.get("stateRows"):
             problems.append(f"Query {name} had {query['rows']} rows of state, and has none.")

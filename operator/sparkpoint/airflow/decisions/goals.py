@@ -27,6 +27,7 @@ __all__ = [
     "gone",
     "holds",
     "judge",
+    "left_behind",
     "progress",
     "runs",
     "taken",
@@ -99,6 +100,20 @@ def judge(wanted: Wanted, name: str, body: Object | None) -> Outcome:
             return Outcome(End.FAILED, f"{name} is being deleted.") if going else _WAIT
         case _:
             return Outcome(End.FAILED, f"{name}: {verdict.message or verdict.state.value}")
+
+
+def left_behind(wanted: Wanted, last: Mapping[str, Object | None]) -> dict[str, Any]:
+    """What is known of resources (name -> as it was seen last) once the goal is reached: of those
+    that are gone, the bytes that the operator has freed, and whose are not known."""
+    if wanted["is"] != "gone":
+        return {}
+    freed = {name: status_of(body or {}).get("freedBytes") for name, body in last.items()}
+    return {
+        "freed": {
+            "bytes": sum(number for number in freed.values() if number is not None),
+            "unknown": sorted(name for name, number in freed.items() if number is None),
+        }
+    }
 
 
 def _goal(wanted: Wanted) -> Goal:

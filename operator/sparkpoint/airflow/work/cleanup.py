@@ -1,5 +1,6 @@
 """Making a cleanup's plan, and carrying it out: only what was shown, and only if it still holds."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,8 +20,9 @@ from sparkpoint.cli.jobs.cluster import SAVEPOINTS, Cluster
 from sparkpoint.cli.jobs.errors import ConflictError, NotFoundError
 from sparkpoint.cli.jobs.facts import metadata
 
-__all__ = ["Applied", "apply_plan", "cleanup_of", "make_plans"]
+__all__ = ["Applied", "apply_plan", "cleanup_of", "make_plans", "results", "total"]
 
+Object = dict[str, Any]
 _TRIES: Final = 3
 _GRACE: Final = "24h"
 _MOST: Final = 0.5
@@ -47,6 +49,27 @@ class Applied:
             "left": dict(self.left),
             "new_bytes": self.new_bytes,
         }
+
+
+def results(pulled: Any) -> list[dict[str, Any]]:
+    """What mapped tasks left in XCom: none, one or a list; from a trigger, as JSON in a text."""
+    each = pulled if isinstance(pulled, list) else [pulled]
+    return [json.loads(one) if isinstance(one, str) else one for one in each if one is not None]
+
+
+def total(applied: Sequence[Mapping[str, Any]], freed: Sequence[Mapping[str, Any]]) -> Object:
+    """A whole run: what was removed, what stayed after all, and what was freed.
+
+    `unknown` are those that were gone before they could be asked.
+    """
+    removed = sorted(f"{one['namespace']}/{name}" for one in applied for name in one["asked"])
+    return {
+        "removed": removed,
+        "left": {name: why for one in applied for name, why in one["left"].items()},
+        "new_bytes": sum(one["new_bytes"] for one in applied),
+        "freed_bytes": sum(one["bytes"] for one in freed),
+        "unknown": sorted(name for one in freed for name in one["unknown"]),
+    }
 
 
 def cleanup_of(params: Mapping[str, Any]) -> Cleanup:

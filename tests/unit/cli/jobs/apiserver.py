@@ -128,7 +128,7 @@ class ApiServer:
         if self.holds_deleted:
             body = copy.deepcopy(self.objects[key])
             body["metadata"].setdefault("deletionTimestamp", "2026-07-30T12:00:00Z")
-            self.put(body, what="MODIFIED")
+            self._react(self.put(body, what="MODIFIED"))
         else:
             self.delete(self.objects[key]["kind"], key[2], key[1])
         return {"kind": "Status", "status": "Success"}
