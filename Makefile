@@ -82,11 +82,12 @@ test-fast: setup ## Unit tests only, under two minutes
 test-airflow: airflow-setup ## The provider and the DAGs in a real Airflow
 	@$(AIRFLOW_VENV)/bin/python -m pytest tests/airflow -q --durations=10
 
-test: lint ## Everything: unit tests, real Spark, real S3, real Kubernetes
+test: lint airflow-setup ## Everything: unit tests, real Airflow, real Spark, real S3, real Kubernetes
 	@$(PY) -m dev.suites
 
-soak: setup ## The full counts of the crash and capture tests
+soak: setup airflow-setup ## The full counts of the crash and capture tests
 	@$(PY) -m pytest tests -q -m soak
+	@$(AIRFLOW_VENV)/bin/python -m pytest tests/airflow -q -m soak
 
 bench: setup ## Measure, and write docs/benchmarks.md
 	@$(PY) -m tests.bench
