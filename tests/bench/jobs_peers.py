@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from dev.cluster.programs import tool_environment
 from dev.console import Problem
-from dev.jobs import RUNTIME_IMAGE, SparkJob, job_objects
+from dev.jobs import RUNTIME_IMAGE, SHORT_CONF, SparkJob, job_objects
 from tests.bench.jobs_ground import SCRIPT, Trial
 from tests.cluster.namespace import Namespace
 
@@ -26,7 +26,7 @@ _SAME: Final = {
     "spark.driver.memory": MEMORY["driver"],
     "spark.kubernetes.executor.request.cores": REQUEST,
     "spark.sql.shuffle.partitions": "2",
-    "spark.ui.enabled": "false",
+    **SHORT_CONF,
     # So that these JVMs, too, begin with the archive of Spark's classes.
     "spark.driver.extraClassPath": "/opt/python/pyspark/classpath.jar",
 }

@@ -27,7 +27,6 @@ def describe_machine(folder: Path) -> dict[str, str]:
         "memory": f"{memory:.0f} GiB",
         "disk": _disk(folder),
         "kernel": platform.release(),
-        "load before the run": f"{os.getloadavg()[0]:.1f}",
         "BLAKE3": f"{hash_speed():.0f} MiB/s on one core",
     }
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tests.bench.measure import Figure, Series
 
-__all__ = ["MEMORY_LIMIT", "Section", "figure_rows", "memory_section", "page"]
+__all__ = ["MEMORY_LIMIT", "Measured", "Section", "figure_rows", "memory_section", "page"]
 
 MEMORY_LIMIT = 200.0
 """MB of resident memory that no operation may exceed."""
@@ -36,11 +36,23 @@ class Section:
     series: Sequence[Series]
 
 
-def memory_section(sections: Iterable[Section]) -> Section:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A section, and how it came about."""
+
+    section: Section
+    date: str
+    scale: float
+    repetitions: int
+    load: float
+    """Of the machine before it."""
+
+
+def memory_section(found: Iterable[Measured]) -> Section:
     """The peak of every operation of ours, out of what the other sections measured."""
     figures = [
         Figure(
-            title=f"{section.name}: {series.name}",
+            title=f"{each.section.name}: {series.name}",
             peer="limit",
             peer_value=MEMORY_LIMIT,
             ours=series.rss,
@@ -48,8 +60,8 @@ def memory_section(sections: Iterable[Section]) -> Section:
             target=1.0,
             bound="interpreter and imports; packs and buffers in flight",
         )
-        for section in sections
-        for series in section.series
+        for each in found
+        for series in each.section.series
         if series.rss and not series.name.startswith("peer")
     ]
     return Section("memory", "Peak resident memory of each operation of ours", figures, [])
@@ -78,35 +90,33 @@ def _number(value: float) -> str:
     return f"{value:.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"
 
 
-def page(
-    sections: Sequence[Section],
-    *,
-    machine: Mapping[str, str],
-    versions: Mapping[str, str],
-    date: str,
-    scale: float,
-    repetitions: int,
-    plot: str,
-) -> str:
+def page(found: Sequence[Measured], *, machine: Mapping[str, str], plot: str) -> str:
     """docs/benchmarks.md."""
+    least = min(each.scale for each in found)
     parts = [
         "# Benchmarks",
-        f"Written by `make bench` on {date}, scale {scale:g}, {repetitions} repetitions. "
-        "Do not edit; run it again.",
-        *([_preliminary(scale)] if scale < 1 else []),
+        "Written by `make bench`. Do not edit; run it again.",
+        *([_preliminary(least)] if least < 1 else []),
         f"![Ratios against their targets]({plot})",
         "## How it is measured",
         _METHOD.strip(),
         "## Machine",
-        _markdown([("what", "value"), *machine.items(), *versions.items()]),
+        _markdown([("what", "value"), *machine.items()]),
     ]
-    for section in sections:
-        parts += [f"## {section.title}", _markdown(figure_rows(section.figures))]
+    for each in found:
+        when = (
+            f"Measured on {each.date}, scale {each.scale:g}, repetitions: {each.repetitions}, load "
+            f"of the machine before: {each.load:g}."
+        )
+        table = _markdown(figure_rows(each.section.figures))
+        parts += [f"## {each.section.title}", when, table]
+    memory = memory_section(found)
+    parts += [f"## {memory.title}", _markdown(figure_rows(memory.figures))]
     parts += ["## Series", "Seconds; all repetitions in the order they were run."]
     parts += [
-        f"**{section.name}**\n\n{_markdown(_series_rows(section.series))}"
-        for section in sections
-        if section.series
+        f"**{each.section.name}**\n\n{_markdown(_series_rows(each.section.series))}"
+        for each in found
+        if each.section.series
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -4,8 +4,7 @@ import copy
 import json
 from typing import Any
 
-from dev.classes import SHORT_LIVED
-from dev.jobs import EXAMPLE, RUNTIME_IMAGE
+from dev.jobs import EXAMPLE, RUNTIME_IMAGE, SHORT_CONF
 from tests.cluster.namespace import Namespace
 from tests.cluster.visits import feed, lines_written, make_bucket, output, prepare, truth
 
@@ -70,11 +69,7 @@ def job_spec(*, on_s3: bool = False, provider: str = "HDFSBacked") -> dict[str, 
         "image": RUNTIME_IMAGE,
         "application": {"script": {"configMap": {"name": "script", "key": _SCRIPT}}},
         "args": ["--input=/data/input", "--output=/data/output", "--checkpoint=/tmp/unused"],
-        "sparkConf": {
-            "spark.ui.enabled": "false",
-            "spark.driver.extraJavaOptions": SHORT_LIVED,
-            "spark.executor.extraJavaOptions": SHORT_LIVED,
-        },
+        "sparkConf": dict(SHORT_CONF),
         "driver": {**small, "memory": "700m"},
         "executor": {**small, "instances": 1},
         "state": {"provider": provider, "partitions": 2},

@@ -22,6 +22,7 @@ BASE_CONF: Mapping[str, str] = {
     # Snapshots soon and often, so that a few small batches show every kind of file.
     "spark.sql.streaming.stateStore.maintenanceInterval": "500ms",
     "spark.sql.streaming.stateStore.minDeltasForSnapshot": "3",
+    "spark.sql.streaming.pollingDelay": "100ms",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.ui.retainedExecutions": "1",
     "spark.log.level": "ERROR",
