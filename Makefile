@@ -1,13 +1,15 @@
 # The commands of this project. `make demo` and `make test` do their own set-up.
 .DEFAULT_GOAL := help
-.PHONY: help setup require lock crds demo demo-down test test-fast lint helm-lint format bench soak cluster-up cluster-down \
-        images clean clean-cache
+.PHONY: help setup require airflow-setup lock crds demo demo-down test test-fast test-airflow lint helm-lint format bench \
+        soak cluster-up cluster-down images clean clean-cache
 
 UV_VERSION := 0.13.7
 CACHE      := $(or $(SPARKPOINT_CACHE),$(HOME)/.cache/sparkpoint)
 UV         := $(CACHE)/tools/uv-$(UV_VERSION)/bin/uv
 VENV       := .venv
 PY         := $(VENV)/bin/python
+# Airflow's tree is heavy and strict: it has an environment of its own, from the same lock file.
+AIRFLOW_VENV := .venv-airflow
 # A cluster's name, and the context of an existing cluster to use instead of a local one.
 CLUSTER    ?= demo
 CONTEXT    ?=
@@ -41,6 +43,14 @@ $(VENV)/.ready: $(UV) pyproject.toml uv.lock | require
 	@$(UV) sync --quiet --frozen --extra operator --extra runtime --extra query
 	@touch $@
 
+airflow-setup: require $(AIRFLOW_VENV)/.ready ## Install Airflow and the provider into .venv-airflow
+
+$(AIRFLOW_VENV)/.ready: $(UV) pyproject.toml uv.lock | require
+	@echo "==> Installing Airflow (usually 1 min at first, then seconds)"
+	@UV_PROJECT_ENVIRONMENT=$(AIRFLOW_VENV) $(UV) sync --quiet --frozen --no-default-groups \
+	  --extra airflow --group airflow-test
+	@touch $@
+
 lock: $(UV) ## Renew the lock file
 	$(UV) lock
 
@@ -69,11 +79,15 @@ format: setup ## Format and fix what can be fixed
 test-fast: setup ## Unit tests only, under two minutes
 	@$(PY) -m pytest tests/unit -q -n 4 --dist loadfile
 
-test: lint ## Everything: unit tests, real Spark, real S3, real Kubernetes
+test-airflow: airflow-setup ## The provider and the DAGs in a real Airflow
+	@$(AIRFLOW_VENV)/bin/python -m pytest tests/airflow -q --durations=10
+
+test: lint airflow-setup ## Everything: unit tests, real Airflow, real Spark, real S3, real Kubernetes
 	@$(PY) -m dev.suites
 
-soak: setup ## The full counts of the crash and capture tests
+soak: setup airflow-setup ## The full counts of the crash and capture tests
 	@$(PY) -m pytest tests -q -m soak
+	@$(AIRFLOW_VENV)/bin/python -m pytest tests/airflow -q -m soak
 
 bench: setup ## Measure, and write docs/benchmarks.md
 	@$(PY) -m tests.bench

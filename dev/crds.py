@@ -1,4 +1,4 @@
-"""Write `crds/`, the chart's copies of them and the reference pages: `make crds`.
+"""Write `crds/`, the chart's copies of them and of the DAGs, and the reference pages: `make crds`.
 
 All are committed; a unit test compares them with what this module would write.
 """
@@ -17,7 +17,7 @@ from sparkpoint.api.crd import RESOURCES, definition
 __all__ = ["generated_files"]
 
 _ROOT = Path(__file__).parent.parent
-_CHART = _ROOT / "helm" / "sparkpoint" / "files" / "crds"
+_CHART = _ROOT / "helm" / "sparkpoint" / "files"
 _HEADER = "# Generated from operator/sparkpoint/api by `make crds`. Do not edit.\n"
 
 
@@ -37,7 +37,11 @@ def generated_files() -> dict[Path, str]:
     for resource in RESOURCES:
         name, body = f"{resource.plural}.yaml", definition(resource)
         files[_ROOT / "crds" / name] = _document(body)
-        files[_CHART / name] = _document(_kept(body))
+        files[_CHART / "crds" / name] = _document(_kept(body))
+    for path in sorted((_ROOT / "dags").iterdir()):
+        if path.is_file():
+            # Helm reads no file outside of its chart, and no hidden one.
+            files[_CHART / "dags" / path.name.removeprefix(".")] = path.read_text()
     return files
 
 

@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
+from pathlib import Path
 
 from dev.classes import archived_classes
 from dev.cluster.preflight import check_machine
@@ -15,14 +17,32 @@ from dev.console import run_command, say
 from dev.helm import helm_binary
 from dev.image.build import SECOND_SPARK_VERSION, build_images
 
+# Airflow's packages are not those of the other suites; `make test` installs them.
+_AIRFLOW = str(Path(__file__).parent.parent / ".venv-airflow" / "bin" / "python")
 # One test at a time to whoever is free, as they differ by minutes.
 _BY_TEST = ("--dist", "load", "--maxschedchunk", "1")
-# Folder, how long it usually takes on 2 cores with warm caches, and how it is spread over them:
-# tests wait for other processes, so there are more workers than cores.
-_SUITES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("tests/unit", "2 min", ("-n", "4", "--dist", "loadfile")),
-    ("tests/spark", "12 min", ("-n", "3", *_BY_TEST)),
-    ("tests/cluster", "13 min; 12 more with empty caches", ("-n", "3", *_BY_TEST)),
+
+
+@dataclass(frozen=True, slots=True)
+class _Suite:
+    folder: str
+    usually: str
+    """How long it takes on 2 cores with warm caches."""
+    spread: tuple[str, ...] = ()
+    """Over the cores: tests wait for other processes, so there are more workers than cores."""
+    python: str = sys.executable
+
+    def command(self) -> list[str]:
+        arguments = [self.folder, "-q", "--durations=10", *self.spread]
+        return [self.python, "-m", "pytest", *arguments]
+
+
+_SUITES = (
+    _Suite("tests/unit", "2 min", ("-n", "4", "--dist", "loadfile")),
+    # One process: it keeps one Airflow for all tests, and the last of them starts four more.
+    _Suite("tests/airflow", "3 min", python=_AIRFLOW),
+    _Suite("tests/spark", "12 min", ("-n", "3", *_BY_TEST)),
+    _Suite("tests/cluster", "13 min; 12 more with empty caches", ("-n", "3", *_BY_TEST)),
 )
 
 
@@ -33,7 +53,8 @@ def main() -> None:
     took: dict[str, float] = {}
     # Here and not in a fixture, which pytest would keep silent for minutes.
     helm_binary()
-    for folder, usually, spread in _SUITES:
+    for suite in _SUITES:
+        folder = suite.folder
         if folder == "tests/spark":
             archived_classes()
         if folder == "tests/cluster" and not os.environ.get("CONTEXT"):
@@ -41,12 +62,9 @@ def main() -> None:
             kubernetes_binaries()
             build_images()
             build_images(SECOND_SPARK_VERSION)
-        say(f"==> {folder} (usually {usually})")
+        say(f"==> {folder} (usually {suite.usually})")
         started = time.monotonic()
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", folder, "-q", "--durations=10", *spread],
-            check=False,
-        )
+        done = subprocess.run(suite.command(), check=False)
         took[folder] = time.monotonic() - started
         if done.returncode != 0:
             say(f"{folder} failed after {took[folder]:.0f} s; the suites after it were not run.")

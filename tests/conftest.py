@@ -1,6 +1,7 @@
 """What holds for every test."""
 
 import os
+from importlib.util import find_spec
 
 from hypothesis import HealthCheck, settings
 
@@ -13,3 +14,6 @@ settings.register_profile(
     derandomize="CI" in os.environ,
 )
 settings.load_profile("sparkpoint")
+
+# Airflow has an environment of its own (`make test-airflow`); no other one can read its tests.
+collect_ignore = [] if find_spec("airflow") else ["airflow"]

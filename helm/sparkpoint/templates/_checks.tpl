@@ -44,6 +44,16 @@
 {{- if and (not $values.serviceAccount.create) (not $values.serviceAccount.name) }}
 - serviceAccount.create is false, but serviceAccount.name is empty: name the account that the operator runs as.
 {{- end }}
+{{- if and $values.airflow.enabled $values.rbac.create (not $values.airflow.serviceAccounts) }}
+- airflow.enabled is true, but airflow.serviceAccounts is empty, so its role would be nobody's: name the accounts of Airflow's workers and triggerer.
+{{- end }}
+{{- if and $values.airflow.enabled $namespaced $values.watch.namespaces }}
+{{- range $values.airflow.namespaces }}
+{{- if not (has . $values.watch.namespaces) }}
+- airflow.namespaces lists {{ . }}, which watch.namespaces does not: add it there, as nobody would take savepoints in it.
+{{- end }}
+{{- end }}
+{{- end }}
 {{- if and $values.image.tag $values.image.digest }}
 - image.tag and image.digest are both set, and may name different images: empty one of them.
 {{- end }}

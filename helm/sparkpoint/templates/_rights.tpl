@@ -45,3 +45,48 @@
   resources: [persistentvolumeclaims]
   verbs: [list, create, delete, deletecollection, patch]
 {{- end -}}
+
+{{/* What Airflow's accounts may do, for the DAGs that are named. The table is
+     operator/sparkpoint/airflow/rights.py; a unit test keeps both the same. */}}
+{{- define "sparkpoint.rights.airflow" -}}
+{{- range .Values.airflow.dags }}
+{{- if eq . "savepoints" }}
+- apiGroups: [sparkpoint.dev]
+  resources: [statefulsparkjobs]
+  verbs: [get, list]
+- apiGroups: [sparkpoint.dev]
+  resources: [sparksavepoints]
+  verbs: [get, list, watch, create]
+{{- else if eq . "cleanup" }}
+- apiGroups: [sparkpoint.dev]
+  resources: [statefulsparkjobs]
+  verbs: [get, list]
+- apiGroups: [sparkpoint.dev]
+  resources: [sparksavepoints]
+  verbs: [get, list, watch, patch, delete]
+{{- else if eq . "drills" }}
+- apiGroups: [sparkpoint.dev]
+  resources: [statefulsparkjobs]
+  verbs: [get, list, watch, create, delete]
+- apiGroups: [sparkpoint.dev]
+  resources: [sparksavepoints]
+  verbs: [get, list, watch, create, patch, delete]
+{{- else if eq . "campaigns" }}
+- apiGroups: [sparkpoint.dev]
+  resources: [statefulsparkjobs]
+  verbs: [get, list, watch, patch]
+- apiGroups: [sparkpoint.dev]
+  resources: [sparksavepoints]
+  verbs: [list]
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Airflow's accounts, as subjects of a binding. */}}
+{{- define "sparkpoint.airflowAccounts" -}}
+{{- range .Values.airflow.serviceAccounts }}
+- kind: ServiceAccount
+  name: {{ .name }}
+  namespace: {{ .namespace }}
+{{- end }}
+{{- end -}}

@@ -22,6 +22,7 @@ _NUMBERS = (
     "0?[1-9]|1[0-2]",
     "[0-7]",
 )
+_WINDOWS = (timedelta(hours=1), timedelta(days=1), timedelta(days=32), timedelta(days=3000))
 # The longest gap is that of 29 February around a year such as 2100, which is not a leap year.
 _LONGEST_GAP = timedelta(days=8 * 366)
 
@@ -61,6 +62,17 @@ class Cron(Word):
                     found = day.replace(hour=hour, minute=minute)
                     if found >= begin:
                         return found
+        return None
+
+    def latest(self, moment: datetime) -> datetime | None:
+        """The last time that is not later than `moment`; None if there was none for years."""
+        for window in _WINDOWS:
+            found = self.after(moment - window)
+            if found is None or found > moment:
+                continue
+            while (later := self.after(found)) is not None and later <= moment:
+                found = later
+            return found
         return None
 
     def _is_on(self, day: datetime, fields: list[frozenset[int]]) -> bool:

@@ -185,6 +185,9 @@ class SavepointStatus(StatusRecord):
     """`bytes` for people: 1.2 GiB."""
     new_size: str | None = None
     """`newBytes` for people."""
+    freed_bytes: Count | None = None
+    """Bytes that left the repository when its data was removed: of a resource that is about to go.
+    What other savepoints need stays; what earlier ones left may be among it."""
     duration: str | None = None
     """How long the capture took: 2.4s."""
     verified: Verified | None = None

@@ -29,6 +29,8 @@ def savepoint_status(sight: SavepointSight, record: SavepointRecord) -> dict[str
         status = _with_content(sight, status, record)
     if record.checked and not view.record.checked:
         status = _with_check(sight, status)
+    if view.deleting is not None:
+        status = _with_freed(sight, status)
     status |= {
         "phase": record.state.value,
         "observedGeneration": metadata(view.body).get("generation", 0),
@@ -84,6 +86,13 @@ def _with_check(sight: SavepointSight, status: dict[str, Any]) -> dict[str, Any]
         return status
     verified = _verified(sight, checks[-1])
     return {**status, "verified": verified.model_dump(mode="json", by_alias=True)}
+
+
+def _with_freed(sight: SavepointSight, status: dict[str, Any]) -> dict[str, Any]:
+    """For whoever watches it go; a second try finds less, and takes nothing back."""
+    told = [answer.freed_bytes for answer in sight.answers if answer.freed_bytes is not None]
+    known = [status["freedBytes"]] if status.get("freedBytes") is not None else []
+    return {**status, "freedBytes": max(*told, *known, 0)} if told else status
 
 
 def _verified(sight: SavepointSight, answer: WorkerAnswer) -> Verified:

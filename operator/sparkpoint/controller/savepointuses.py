@@ -16,7 +16,7 @@ from sparkpoint.controller.jobs import Job, read_job
 from sparkpoint.controller.keys import Key, key_of
 from sparkpoint.controller.restores import reference
 
-__all__ = ["Index", "SavepointUses", "mentions", "names_of"]
+__all__ = ["Index", "SavepointUses", "mentioned", "mentions", "names_of"]
 
 _FRESH: Final = timedelta(minutes=1)
 """How old an answer may be that is only shown; whoever removes something asks anew."""
@@ -92,13 +92,14 @@ class SavepointUses:
             version = f"{about.get('uid')}/{about.get('resourceVersion')}"
             known = former.get(about["name"])
             if known is None or known[0] != version:
-                known = (version, _mentioned(body))
+                known = (version, mentioned(body))
             found[about["name"]] = known
         self._known[namespace] = found
         return found
 
 
-def _mentioned(body: Object) -> frozenset[str]:
+def mentioned(body: Object) -> frozenset[str]:
+    """What a job needs; of one that cannot be read, whatever it says."""
     try:
         return mentions(read_job(body))
     except RecordError:

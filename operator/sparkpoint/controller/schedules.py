@@ -23,21 +23,13 @@ __all__ = [
 ]
 
 _STAMP: Final = "%Y%m%d%H%M"
-_WINDOWS: Final = (timedelta(hours=1), timedelta(days=1), timedelta(days=32), timedelta(days=3000))
 _PATIENCE: Final = timedelta(minutes=15)
 """For a savepoint of the schedule to be complete."""
 
 
 def newest_due(schedule: Cron, now: datetime) -> datetime | None:
     """The last time of the schedule that is not in the future; earlier ones are given up."""
-    for window in _WINDOWS:
-        found = schedule.after(now - window)
-        if found is None or found > now:
-            continue
-        while (later := schedule.after(found)) is not None and later <= now:
-            found = later
-        return found
-    return None
+    return schedule.latest(now)
 
 
 def distance(schedule: Cron, now: datetime) -> timedelta | None:

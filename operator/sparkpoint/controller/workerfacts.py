@@ -33,6 +33,7 @@ class WorkerAnswer(Document):
     savepoint: SavepointSummary | None = None
     details: Details | None = None
     problems: tuple[str, ...] = ()
+    freed_bytes: int | None = None
 
 
 def is_worker(pod: Object) -> bool:

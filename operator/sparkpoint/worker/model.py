@@ -91,6 +91,8 @@ class Answer(Document):
     """What is wrong with a savepoint, a trial or a command line, one by one."""
     removed: tuple[Text, ...] = ()
     """Epoch directories that were found, and are gone."""
+    freed_bytes: int | None = None
+    """What a collection took from the repository; None: there was none."""
     omitted: dict[str, int] = Field(default_factory=dict)
     """Field -> how many of its items did not fit into a termination message."""
 

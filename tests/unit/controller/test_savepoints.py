@@ -543,6 +543,25 @@ def test_its_data_goes_with_the_resource_if_that_says_so() -> None:
     assert "--collect" in line
 
 
+def test_whoever_watches_it_go_is_told_what_was_freed() -> None:
+    simulation = running()
+    ask(simulation, onDelete="Delete")
+    simulation.settle(lambda: phase(simulation) == "Completed")
+    simulation.world.answers = lambda pod: {"answer": "Disposed", "freed_bytes": 4096}
+    told: list[int | None] = []
+
+    def listen(verb: str, what: Object | str) -> None:
+        if verb == "status" and isinstance(what, dict) and metadata(what)["name"] == "mine":
+            told.append(what["status"].get("freedBytes"))
+
+    simulation.cluster.refuse = listen
+
+    simulation.cluster.remove(SAVEPOINTS, NAMESPACE, "mine")
+    simulation.settle(lambda: simulation.cluster.find(SAVEPOINTS, NAMESPACE, "mine") is None)
+
+    assert told[-1] == 4096
+
+
 def test_data_that_cannot_be_removed_does_not_hold_the_resource_for_ever() -> None:
     simulation = running()
     ask(simulation, onDelete="Delete")

@@ -26,6 +26,11 @@ EVERYTHING: Object = {
         "rules": {**_ON, "savepointMaxAgeSeconds": 86400},
         "dashboard": {"enabled": True, "annotations": {"grafana_folder": "Spark"}},
     },
+    "airflow": {
+        "enabled": True,
+        "serviceAccounts": [{"namespace": "airflow", "name": "worker"}],
+        "configMap": {"enabled": True, "namespace": "airflow"},
+    },
     "networkPolicy": {
         "enabled": True,
         "monitoring": [_PROMETHEUS],

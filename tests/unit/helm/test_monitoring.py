@@ -70,7 +70,7 @@ def test_the_dashboard_has_panels_with_a_title_and_a_place_of_their_own() -> Non
 
 
 def test_the_dashboard_comes_whole_where_grafana_looks() -> None:
-    body = render(EVERYTHING).one("ConfigMap")
+    body = render(EVERYTHING).one("ConfigMap", "sparkpoint-dashboard")
 
     assert json.loads(body["data"]["sparkpoint.json"]) == _dashboard()
     assert body["metadata"]["labels"]["grafana_dashboard"] == "1"

@@ -109,6 +109,7 @@ def test_every_binding_leads_from_an_account_to_a_role_that_is_there(chart: Rend
             operators,
             ("spark", space),
             ("theirs", space),
+            ("worker", "airflow"),
         )
 
 

@@ -14,6 +14,7 @@ _TWO: Object = {"replicas": 2, "leaderElection": {"enabled": False}}
 _SILENT: Object = {"metrics": {"enabled": False}}
 _GUARDED: Object = {"networkPolicy": {"enabled": True}}
 _LISTED: Object = {"scope": "Namespaces", "namespaces": ["shop"]}
+_AIRFLOW: Object = {"enabled": True, "serviceAccounts": [{"namespace": "airflow", "name": "a"}]}
 
 CONTRADICTIONS: dict[str, tuple[Object, str]] = {
     "no namespaces": (
@@ -71,6 +72,19 @@ CONTRADICTIONS: dict[str, tuple[Object, str]] = {
         "serviceAccount.create is false, but serviceAccount.name is empty: name the account that "
         "the operator runs as.",
     ),
+    "Airflow without an account": (
+        {"airflow": {"enabled": True}},
+        "airflow.enabled is true, but airflow.serviceAccounts is empty, so its role would be "
+        "nobody's: name the accounts of Airflow's workers and triggerer.",
+    ),
+    "Airflow where nobody serves": (
+        {
+            "watch": _LISTED,
+            "airflow": {**_AIRFLOW, "namespaces": ["shop", "lab"]},
+        },
+        "airflow.namespaces lists lab, which watch.namespaces does not: add it there, as nobody "
+        "would take savepoints in it.",
+    ),
     "image": (
         {"image": {"tag": "1", "digest": f"sha256:{'a' * 64}"}},
         "image.tag and image.digest are both set, and may name different images: empty one of "
@@ -116,6 +130,8 @@ def _sentences(text: str) -> list[str]:
         ({"metrics": {"port": 80}}, "at '/metrics/port': minimum"),
         ({"networkPolicy": {"apiServer": {"ports": []}}}, "/apiServer/ports': minItems"),
         ({"monitoring": {"serviceMonitor": {"interval": "often"}}}, "serviceMonitor/interval"),
+        ({"airflow": {"serviceAccounts": [{"name": "a"}]}}, "missing property 'namespace'"),
+        ({"airflow": {"dags": ["everything"]}}, "at '/airflow/dags/0': value must be one of"),
     ],
 )
 def test_the_schema_refuses_what_is_no_value(values: Object, complaint: str) -> None:

@@ -209,11 +209,14 @@ def test_its_space_is_freed_after_the_grace_period(disk: Place) -> None:
 
     young = about("dispose", disk, "--name", "first", "--collect")
     kept = objects(disk)
+    size = sum(entry.size for entry in disk.store(disk.repository).list("objects"))
     freed = about("dispose", disk, "--name", "first", "--collect", "--grace", "0")
 
     assert kept
     assert "0 bytes were freed" in young.message
+    assert young.freed_bytes == 0
     assert freed.answer == "Disposed"
+    assert freed.freed_bytes == size
     assert objects(disk) == []
 
 
@@ -227,6 +230,7 @@ def test_a_collection_that_cannot_be_is_no_reason_to_fail(disk: Place) -> None:
 
     assert answer.answer == "Disposed"
     assert "Its space is not freed yet: Nothing was collected" in answer.message
+    assert answer.freed_bytes is None
 
 
 def test_a_repository_that_may_not_be_written_is_a_failure(

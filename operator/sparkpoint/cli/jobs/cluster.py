@@ -122,8 +122,8 @@ def _event(line: bytes) -> tuple[str, Object]:
 class Cluster:
     """One namespace of one cluster."""
 
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
+    def __init__(self, channel: Channel, *, manager: str = FIELD_MANAGER) -> None:
+        self._channel, self._manager = channel, manager
         self.namespace = channel.namespace
 
     def get(self, kind: Kind, name: str) -> Object:
@@ -147,14 +147,14 @@ class Cluster:
 
     def create(self, kind: Kind, body: Object, *, dry_run: bool = False) -> Object:
         """Make it; AlreadyExistsError if one of that name is there, whoever made it."""
-        return self._channel.ask("POST", self._path(kind), query=_writing(dry_run), body=body)
+        return self._channel.ask("POST", self._path(kind), query=self._writing(dry_run), body=body)
 
     def patch(self, kind: Kind, name: str, change: Object, *, dry_run: bool = False) -> Object:
         """Change these fields and no others (a JSON merge patch); null removes a field.
 
         With `metadata.resourceVersion` in it: ConflictError if the object changed since then.
         """
-        path, query = self._path(kind, name), _writing(dry_run)
+        path, query = self._path(kind, name), self._writing(dry_run)
         return self._channel.ask("PATCH", path, query=query, body=change, content=_MERGE)
 
     def patch_spec(
@@ -181,6 +181,18 @@ class Cluster:
             "and try again."
         )
 
+    def delete(self, kind: Kind, name: str, *, uid: str, version: str | None = None) -> None:
+        """Delete this very object, and with a version only in this very state; gone is as good.
+
+        ConflictError if another one has its name, or it changed.
+        """
+        wanted = {"uid": uid} | ({"resourceVersion": version} if version else {})
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": wanted}
+        try:
+            self._channel.ask("DELETE", self._path(kind, name), body=options)
+        except NotFoundError:
+            return
+
     def watch(self, kind: Kind, name: str, version: str) -> Watch:
         """Its changes after this version."""
         query = {
@@ -197,6 +209,11 @@ class Cluster:
         silence = None if query.get("follow") == "true" else _SILENCE
         return self._channel.stream(f"{self._path(PODS, pod)}/log", query=query, silence=silence)
 
+    def _writing(self, dry_run: bool) -> dict[str, str]:
+        # Strict: a field that the API server does not know is refused and not dropped.
+        query = {"fieldManager": self._manager, "fieldValidation": "Strict"}
+        return query | ({"dryRun": "All"} if dry_run else {})
+
     def _path(self, kind: Kind, name: str | None = None, *, everywhere: bool = False) -> str:
         root = "/apis" if "/" in kind.api_version else "/api"
         within = "" if everywhere else f"/namespaces/{_quoted(self.namespace)}"
@@ -209,12 +226,6 @@ def _quoted(name: str) -> str:
         # Part of a path it would mean another one.
         raise NotFoundError(f"{name!r} is no name.")
     return quote(name, safe="")
-
-
-def _writing(dry_run: bool) -> dict[str, str]:
-    # Strict: a field that the API server does not know is refused and not dropped.
-    query = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
-    return query | ({"dryRun": "All"} if dry_run else {})
 
 
 def find(cluster: Cluster, kind: Kind, name: str) -> Object | None:

@@ -65,10 +65,11 @@ def dispose(disposal: Disposal, telling: Telling) -> Answer:
     """Gone afterwards, whoever removed it."""
     repository = Repository.open(open_store(disposal.repository, disposal.endpoint_url))
     message = _withdraw(repository, disposal)
-    if disposal.grace is not None:
-        telling.start("collecting what no savepoint needs", Amount())
-        message = f"{message} {_collect(repository, disposal.grace)}"
-    return Answer(answer="Disposed", message=message)
+    if disposal.grace is None:
+        return Answer(answer="Disposed", message=message)
+    telling.start("collecting what no savepoint needs", Amount())
+    words, freed = _collect(repository, disposal.grace)
+    return Answer(answer="Disposed", message=f"{message} {words}", freed_bytes=freed)
 
 
 def _withdraw(repository: Repository, disposal: Disposal) -> str:
@@ -91,10 +92,11 @@ def _withdraw(repository: Repository, disposal: Disposal) -> str:
     return f"{key} is deleted."
 
 
-def _collect(repository: Repository, grace: float) -> str:
+def _collect(repository: Repository, grace: float) -> tuple[str, int | None]:
     """The savepoint is disposed of, whatever comes of this: a later collection does the rest."""
     try:
         result = repository.collect(grace=grace)
     except (SavepointError, StorageError) as error:
-        return f"Its space is not freed yet: {error}"
-    return f"{result.freed_bytes} bytes were freed, {result.plan.young_bytes} are too young."
+        return f"Its space is not freed yet: {error}", None
+    freed, young = result.freed_bytes, result.plan.young_bytes
+    return f"{freed} bytes were freed, {young} are too young.", freed

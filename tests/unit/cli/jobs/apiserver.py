@@ -54,6 +54,14 @@ class ApiServer:
         self._events: list[tuple[int, str, Key, Object]] = []
         self._changed = threading.Condition(threading.RLock())
         self.open = True
+        self.holds_deleted = False
+        """Whether a finalizer keeps what is deleted."""
+        self.oldest = 0
+        """Versions before that are forgotten: a watch from there is told 410."""
+        self.dropped = 0
+        """Raise it to break the watches that are open."""
+        self.forbidden: set[str] = set()
+        """Verbs that are refused."""
 
     def put(self, body: Object, *, what: str = "ADDED") -> Object:
         """Write an object as a whole, and tell whoever watches."""
@@ -108,7 +116,22 @@ class ApiServer:
             dry = "dryRun" in query
             if method == "POST":
                 return self._create(plural, str(namespace), body, dry=dry)
+            if method == "DELETE":
+                return self._delete((plural, str(namespace), str(name)), body)
             return self._patch((plural, str(namespace), str(name)), body, dry=dry)
+
+    def _delete(self, key: Key, options: Object | None) -> Object:
+        about = self._find(key)["metadata"]
+        for field, wanted in ((options or {}).get("preconditions") or {}).items():
+            if about[field] != wanted:
+                raise RefusalError(409, "Conflict", f"Precondition failed: {field}")
+        if self.holds_deleted:
+            body = copy.deepcopy(self.objects[key])
+            body["metadata"].setdefault("deletionTimestamp", "2026-07-30T12:00:00Z")
+            self._react(self.put(body, what="MODIFIED"))
+        else:
+            self.delete(self.objects[key]["kind"], key[2], key[1])
+        return {"kind": "Status", "status": "Success"}
 
     def _target(self, parts: list[str]) -> tuple[str, str | None, str | None]:
         rest = parts[2:] if parts[0] == "api" else parts[3:]
@@ -184,7 +207,14 @@ class ApiServer:
         name = query["fieldSelector"].removeprefix("metadata.name=")
         seen = int(query["resourceVersion"])
         self.on_watch()
+        dropped = self.dropped
+        if seen < self.oldest:
+            gone = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
+            yield json.dumps({"type": "ERROR", "object": gone}).encode() + b"\n"
+            return
         while self.open:
+            if self.dropped != dropped:
+                raise ConnectionResetError
             with self._changed:
                 fresh = [each for each in self._events if each[0] > seen]
                 if not fresh:
@@ -233,11 +263,13 @@ def _handler(server: ApiServer) -> type[BaseHTTPRequestHandler]:  # noqa: C901
             if self.headers.get("Authorization") != f"Bearer {server.token}":
                 raise RefusalError(401, "Unauthorized", "Unauthorized")
             parts, query = _parsed(self.path)
+            if ("WATCH" if "watch" in query else self.command) in server.forbidden:
+                raise RefusalError(403, "Forbidden", f"{self.command} is not allowed")
             if parts[-1] == "log":
                 if parts[-2] not in server.logs:
                     raise RefusalError(400, "BadRequest", "container is waiting to start")
                 self._stream(iter([server.logs[parts[-2]]]))
-            elif query.get("watch"):
+            elif query.get("watch", "").lower() == "true":
                 self._stream(server.events(self.path))
             else:
                 content = server.answer(self.command, self.path, body)
@@ -259,7 +291,7 @@ def _handler(server: ApiServer) -> type[BaseHTTPRequestHandler]:  # noqa: C901
                 self.wfile.flush()
             self.wfile.write(b"0\r\n\r\n")
 
-        do_GET = do_POST = do_PATCH = _do  # noqa: N815
+        do_GET = do_POST = do_PATCH = do_DELETE = _do  # noqa: N815
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             return

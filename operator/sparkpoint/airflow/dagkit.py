@@ -1,0 +1,97 @@
+"""What the DAGs in `dags/` share: their settings, the Params that choose jobs, and a look at them.
+
+Settings are read from the environment when a DAG is read (`SPARKPOINT_POOL`, …): what a DAG is made
+of cannot be asked of Airflow's database. All else is a Param, and can be given to each run.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from datetime import timedelta
+from importlib import import_module
+from typing import Any, Final
+
+from airflow.sdk import Param
+
+from sparkpoint.airflow.failures import telling
+from sparkpoint.airflow.work.reading import Sight, chosen, look
+
+__all__ = [
+    "CONNECTION",
+    "POOL",
+    "RETRY_DELAY",
+    "job_params",
+    "jobs_of",
+    "notifiers",
+    "setting",
+    "sights_of",
+]
+
+Object = dict[str, Any]
+
+
+def setting(name: str, default: str) -> str:
+    """`SPARKPOINT_<NAME>` of the environment."""
+    return os.environ.get(f"SPARKPOINT_{name}") or default
+
+
+POOL: Final = setting("POOL", "sparkpoint")
+"""Bounds how many savepoints are under way at once; it has to count deferred tasks."""
+CONNECTION: Final = setting("CONN_ID", "kubernetes_default")
+RETRY_DELAY: Final = timedelta(seconds=float(setting("RETRY_SECONDS", "30")))
+
+
+def notifiers() -> list[Any]:
+    """Who is told when a run fails: `SPARKPOINT_NOTIFIER`, the path of a class, made with
+    `SPARKPOINT_NOTIFIER_ARGUMENTS`, a JSON object; nobody if it is not set.
+
+    ValueError if it cannot be made: an alarm that never rings must not look like one.
+    """
+    path, arguments = setting("NOTIFIER", ""), setting("NOTIFIER_ARGUMENTS", "{}")
+    if not path:
+        return []
+    module, _, name = path.rpartition(".")
+    try:
+        return [getattr(import_module(module), name)(**json.loads(arguments))]
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"The notifier {path} cannot be made of {arguments}: {error}. Set SPARKPOINT_NOTIFIER "
+            "to the path of a class that is installed where DAGs are read, and "
+            "SPARKPOINT_NOTIFIER_ARGUMENTS to a JSON object of what it is made with."
+        ) from error
+
+
+def job_params() -> dict[str, Any]:
+    """Which jobs a run is about."""
+    namespaces = [name for name in setting("NAMESPACES", "").split(",") if name]
+    return {
+        "namespaces": Param(
+            namespaces,
+            type="array",
+            items={"type": "string"},
+            description="Namespaces to look at. None: the connection's own; if it names none, all.",
+        ),
+        "jobs": Param(
+            [],
+            type="array",
+            items={"type": "string"},
+            description="Names of jobs, NAME or NAMESPACE/NAME. None: all.",
+        ),
+        "selector": Param("", type="string", description="Labels of jobs, such as team=shop."),
+    }
+
+
+def sights_of(params: Mapping[str, Any]) -> list[Sight]:
+    """All jobs and savepoints of the namespaces that the run is about."""
+    from sparkpoint.airflow.hooks import SparkpointHook
+
+    with telling():
+        hook = SparkpointHook(conn_id=CONNECTION)
+        everywhere = hook.own_namespace is None
+        return look(hook.cluster, list(params["namespaces"]), everywhere=everywhere)
+
+
+def jobs_of(sights: list[Sight], params: Mapping[str, Any]) -> list[Object]:
+    """The jobs that the run is about; the task fails if one that was named is not there."""
+    with telling():
+        return chosen(sights, names=list(params["jobs"]), selector=str(params["selector"]))

@@ -1,0 +1,30 @@
+"""What can be wrong with what a person asked of a DAG; trying again helps with none of it.
+
+DecisionError
+├── DrillError     no drill can be made of a job
+├── PolicyError    nobody can tell how often savepoints are to be taken
+├── RulesError     rules that nothing can be planned by
+└── WavesError     jobs and waves do not go together
+"""
+
+__all__ = ["DecisionError", "DrillError", "PolicyError", "RulesError", "WavesError"]
+
+
+class DecisionError(Exception):
+    """Nothing can be decided, and nothing is done."""
+
+
+class DrillError(DecisionError):
+    """No drill can be made of it."""
+
+
+class PolicyError(DecisionError):
+    """The annotation, or the DAG's default, says nothing that can be understood."""
+
+
+class RulesError(DecisionError):
+    """Rules that nothing can be planned by."""
+
+
+class WavesError(DecisionError):
+    """The sizes and the jobs do not go together."""

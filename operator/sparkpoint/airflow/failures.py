@@ -1,0 +1,35 @@
+"""How what goes wrong with a cluster is told to Airflow: one sentence, and whether to try again."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowNotFoundException,
+)
+
+from sparkpoint.airflow.decisions.errors import DecisionError
+from sparkpoint.api.errors import InvalidResourceError
+from sparkpoint.cli.jobs.errors import ClusterError
+
+__all__ = ["telling"]
+
+_USELESS = (DecisionError, InvalidResourceError, LookupError)
+"""Trying again helps as little as it did the first time."""
+
+
+@contextmanager
+def telling() -> Iterator[None]:
+    """End the task with what happened; without a retry where that cannot help."""
+    try:
+        yield
+    except ClusterError as error:
+        kind = AirflowException if error.retry_helps else AirflowFailException
+        raise kind(str(error)) from error
+    except AirflowNotFoundException as error:
+        raise AirflowFailException(
+            f"{error}. Make the connection: airflow connections add ID --conn-type kubernetes"
+        ) from error
+    except _USELESS as error:
+        raise AirflowFailException(str(error)) from error

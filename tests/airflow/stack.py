@@ -1,0 +1,215 @@
+"""A whole Airflow: api-server, scheduler, DAG processor and triggerer, each its own process."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.support.processes import end_session
+
+__all__ = ["Stack"]
+
+_PATIENCE = 300.0
+"""Seconds: a busy machine is no failure."""
+
+
+def _free_port() -> int:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return int(listening.getsockname()[1])
+
+
+class Stack:
+    """Started once; every process may be killed and started again."""
+
+    def __init__(self, home: Path, dags: Path, settings: dict[str, str]) -> None:
+        self._home, self._port = home, _free_port()
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._known_token = ""
+        self._environment = {
+            **os.environ,
+            "AIRFLOW_HOME": str(home),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+            "AIRFLOW__CORE__PARALLELISM": "4",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.address}/execution/",
+            "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
+            # Who writes waits for the others instead of failing.
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/stack.db?timeout=120",
+            "AIRFLOW__API__PORT": str(self._port),
+            "AIRFLOW__API__BASE_URL": self.address,
+            "AIRFLOW__API_AUTH__JWT_SECRET": "not-a-secret-but-long-enough-for-a-test-of-ours" * 2,
+            "AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO",
+            "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(_free_port()),
+            "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(_free_port()),
+            # Nobody changes the DAGs.
+            "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
+            "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
+            "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
+            "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "15",
+            **settings,
+        }
+
+    @property
+    def address(self) -> str:
+        """Of the api-server."""
+        return f"http://127.0.0.1:{self._port}"
+
+    def command(self, *arguments: str) -> None:
+        """`airflow …`, to its end."""
+        with (self._home / "commands.log").open("ab") as log:
+            subprocess.run(
+                [Path(sys.executable).parent / "airflow", *arguments],
+                env=self._environment,
+                check=True,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+            )
+
+    def start(self, name: str, *arguments: str) -> None:
+        """One component, in a session of its own so that all of it can be killed."""
+        with (self._home / f"{name}.log").open("ab") as log:
+            self._processes[name] = subprocess.Popen(
+                [Path(sys.executable).parent / "airflow", name, *arguments],
+                env=self._environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def kill(self, name: str) -> None:
+        """Without a word, with the tasks that it runs: as a pod that is gone."""
+        process = self._processes.pop(name)
+        end_session(process.pid)
+        process.wait()
+
+    def up(self) -> None:
+        """All of it, until it says that it is healthy."""
+        self.command("db", "migrate")
+        self.start("api-server", "--port", str(self._port), "--workers", "1")
+        for name in ("scheduler", "triggerer", "dag-processor"):
+            self.start(name)
+        self.until(self._is_healthy, lambda: "Airflow is not healthy")
+
+    def down(self) -> None:
+        """All of it."""
+        for name in list(self._processes):
+            self.kill(name)
+
+    def _is_healthy(self) -> bool:
+        try:
+            told = self.ask("GET", "/api/v2/monitor/health", token=False)
+        except OSError:
+            return False
+        return all(told[name]["status"] == "healthy" for name in ("scheduler", "triggerer"))
+
+    def until(self, holds: Callable[[], Any], otherwise: Callable[[], str]) -> Any:
+        """What it returns, once that is something; else what `otherwise` says, with the logs."""
+        deadline = time.monotonic() + _PATIENCE
+        while time.monotonic() < deadline:
+            for name, process in self._processes.items():
+                assert process.poll() is None, f"{name} has ended: {self._logs(name)}"
+            found = holds()
+            if found:
+                return found
+            time.sleep(0.5)
+        raise AssertionError(f"{otherwise()}: {self._logs('*')}")
+
+    def _logs(self, name: str) -> str:
+        """The ends of them."""
+        paths = sorted(self._home.glob(f"{name}.log"))
+        return "\n".join(f"--- {path.name}\n{path.read_text()[-4000:]}" for path in paths)
+
+    def ask(self, method: str, path: str, body: Any = None, *, token: bool = True) -> Any:
+        """The REST API."""
+        headers = {"Content-Type": "application/json"}
+        if token:
+            headers["Authorization"] = f"Bearer {self._token()}"
+        request = urllib.request.Request(
+            f"{self.address}{path}",
+            method=method,
+            headers=headers,
+            data=None if body is None else json.dumps(body).encode(),
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.loads(answer.read() or b"null")
+
+    def _token(self) -> str:
+        """Asked for once."""
+        if not self._known_token:
+            self._known_token = str(self.ask("GET", "/auth/token", token=False)["access_token"])
+        return self._known_token
+
+    def known(self, dag: str) -> None:
+        """Wait until the DAG was read, and let it run."""
+
+        def unpaused() -> bool:
+            try:
+                self.ask("PATCH", f"/api/v2/dags/{dag}", {"is_paused": False})
+            except urllib.error.HTTPError as error:
+                if error.code != 404:
+                    raise
+                return False
+            return True
+
+        self.until(unpaused, lambda: f"{dag} is not known")
+
+    def run(self, dag: str, **conf: Any) -> str:
+        """Start a run; its id."""
+        made = self.ask("POST", f"/api/v2/dags/{dag}/dagRuns", {"logical_date": None, "conf": conf})
+        return str(made["dag_run_id"])
+
+    def state(self, dag: str, run: str) -> str:
+        """Of a run."""
+        return str(self.ask("GET", f"/api/v2/dags/{dag}/dagRuns/{run}")["state"])
+
+    def ended(self, dag: str, run: str) -> str:
+        """The state of a run, once it has ended."""
+        return str(
+            self.until(
+                lambda: (state := self.state(dag, run)) in ("success", "failed") and state,
+                lambda: f"{dag} has not ended: {json.dumps(self.tasks(dag, run), indent=1)}",
+            )
+        )
+
+    def tasks(self, dag: str, run: str) -> list[dict[str, Any]]:
+        """Its task instances."""
+        found = self.ask("GET", f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances?limit=500")
+        return list(found["task_instances"])
+
+    def read(self, name: str) -> str:
+        """A file in its home; empty if there is none."""
+        path = self._home / name
+        return path.read_text() if path.exists() else ""
+
+    def result(self, dag: str, run: str, task: str) -> Any:
+        """What a task returned."""
+        path = f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances/{task}/xcomEntries/return_value"
+        found = self.ask("GET", f"{path}?deserialize=true")["value"]
+        return json.loads(found) if isinstance(found, str) else found
+
+    def links(self, dag: str, run: str, task: str) -> dict[str, str]:
+        """The buttons of the first of its instances, and where they lead."""
+        path = f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances/{task}/links?map_index=0"
+        found: dict[str, str] = self.ask("GET", path)["extra_links"]
+        return {name: link for name, link in found.items() if link}
+
+    def mark_failed(self, dag: str, run: str, task: str) -> None:
+        """The first of its instances, as a person does who does not want to wait."""
+        path = f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances/{task}/0"
+        self.ask("PATCH", path, {"new_state": "failed"})
+
+    def clear(self, dag: str, run: str, *tasks: str) -> None:
+        """As a person does who wants to have it done again."""
+        wanted = {"dag_run_id": run, "task_ids": list(tasks), "dry_run": False}
+        wanted |= {"only_failed": False, "include_downstream": True, "reset_dag_runs": True}
+        self.ask("POST", f"/api/v2/dags/{dag}/clearTaskInstances", wanted)

@@ -1,0 +1,197 @@
+"""The DAGs as they are, in one process: `dag.test()`, with the real hook and the real trigger."""
+
+import shutil
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkpoint.airflow.rights import RIGHTS
+from tests.airflow.conftest import Ground, aged
+from tests.unit.airflow.world import job, savepoint
+
+_IDS = {
+    "sparkpoint_campaign": "campaigns",
+    "sparkpoint_cleanup": "cleanup",
+    "sparkpoint_restore_drill": "drills",
+    "sparkpoint_savepoints": "savepoints",
+}
+"""With the name of their rights."""
+
+
+def _run(dagbag: Any, ground: Ground, name: str, **conf: Any) -> Any:
+    made = dagbag.dags[name].test(run_conf=conf, logical_date=datetime.now(UTC))
+    rights = RIGHTS[_IDS[name]]
+    beyond = {what: verbs - rights[what] for what, verbs in ground.verbs().items()}
+    assert not any(beyond.values()), beyond
+    return made
+
+
+def _states(run: Any) -> dict[str, str]:
+    return {
+        f"{each.task_id}[{each.map_index}]" if each.map_index >= 0 else each.task_id: each.state
+        for each in run.get_task_instances()
+    }
+
+
+def test_all_dags_are_read_without_a_mistake_and_quickly(dagbag: Any) -> None:
+    from airflow.dag_processing.dagbag import DagBag
+
+    began = time.process_time()
+    again = DagBag(dagbag.dag_folder)
+
+    assert again.import_errors == {}
+    assert set(again.dags) == set(_IDS)
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("notifier", "arguments", "words"),
+    [
+        ("tests.airflow.bell.Bell", '{"path": "/dev/null"}', ""),
+        ("tests.airflow.bell.Bell", "{}", "missing 1 required keyword-only argument: 'path'"),
+        ("tests.airflow.bell.Horn", "{}", "has no attribute 'Horn'"),
+        ("Bell", "{}", "Empty module name"),
+        ("tests.airflow.bell.Bell", "path", "Expecting value"),
+    ],
+)
+def test_a_notifier_is_made_as_the_environment_says_or_the_dag_is_not_read(
+    dagbag: Any, monkeypatch: pytest.MonkeyPatch, notifier: str, arguments: str, words: str
+) -> None:
+    from airflow.dag_processing.dagbag import DagBag
+
+    monkeypatch.setenv("SPARKPOINT_NOTIFIER", notifier)
+    monkeypatch.setenv("SPARKPOINT_NOTIFIER_ARGUMENTS", arguments)
+
+    again = DagBag(f"{dagbag.dag_folder}/sparkpoint_cleanup.py")
+
+    assert bool(words) is bool(again.import_errors)
+    for said in again.import_errors.values():
+        assert words in said
+        assert "Set SPARKPOINT_NOTIFIER to the path of a class" in said
+
+
+def test_a_savepoint_of_each_job_that_is_due(dagbag: Any, ground: Ground) -> None:
+    for name in ("due", "suspended", "fresh"):
+        ground.api.put(job(name, spec={"suspend": name == "suspended"}))
+    now = datetime.now(UTC).isoformat()
+    ground.api.put(savepoint("new", of="fresh", status={"startedAt": now, "completedAt": now}))
+
+    run = _run(dagbag, ground, "sparkpoint_savepoints")
+
+    assert run.state == "success", _states(run)
+    assert [body["status"]["phase"] for body in ground.savepoints("due")] == ["Completed"]
+    assert not ground.savepoints("suspended")
+    assert len(ground.savepoints("fresh")) == 1
+
+
+def test_a_savepoint_that_fails_is_tried_again_as_the_next_attempt(
+    dagbag: Any, ground: Ground
+) -> None:
+    ground.api.put(job("visits"))
+    ground.operator.failing["visits"] = 1
+
+    run = _run(dagbag, ground, "sparkpoint_savepoints")
+
+    assert run.state == "success", _states(run)
+    phases = [body["status"]["phase"] for body in ground.savepoints("visits")]
+    assert phases == ["Failed", "Completed"]
+
+
+def test_an_unknown_job_fails_with_a_sentence(dagbag: Any, ground: Ground) -> None:
+    ground.api.put(job("visits"))
+
+    run = _run(dagbag, ground, "sparkpoint_savepoints", jobs=["visist"])
+
+    assert run.state == "failed"
+    assert not ground.savepoints()
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_cleanup_removes_what_its_plan_says(dagbag: Any, ground: Ground, dry_run: bool) -> None:
+    ground.api.put(job("visits", creationTimestamp="2025-01-01T00:00:00Z"))
+    for number in range(2, 8):
+        ground.api.put(aged(number, spec={"tags": ["keep"]} if number == 7 else {}))
+
+    run = _run(dagbag, ground, "sparkpoint_cleanup", last=3, max_fraction=0.6, dry_run=dry_run)
+
+    assert run.state == "success", _states(run)
+    left = {body["metadata"]["name"] for body in ground.savepoints()}
+    removed = set() if dry_run else {"visits-5", "visits-6"}
+    assert left == {f"visits-{number}" for number in range(2, 8)} - removed
+
+
+def test_a_cleanup_that_would_remove_too_much_removes_nothing(dagbag: Any, ground: Ground) -> None:
+    ground.api.put(job("visits", creationTimestamp="2025-01-01T00:00:00Z"))
+    for number in range(2, 8):
+        ground.api.put(aged(number))
+
+    run = _run(dagbag, ground, "sparkpoint_cleanup", last=1)
+
+    assert run.state == "failed"
+    assert len(ground.savepoints()) == 6
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_drill_restores_writes_down_and_leaves_nothing(
+    dagbag: Any, ground: Ground, damaged: bool
+) -> None:
+    drill = {"airflow.sparkpoint.dev/drill": "args[1]=--output=/dev/null"}
+    ground.api.put(job("visits", annotations=drill, creationTimestamp="2025-01-01T00:00:00Z"))
+    ground.api.put(aged(1))
+    if damaged:
+        ground.operator.damaged.add("visits-1")
+
+    run = _run(dagbag, ground, "sparkpoint_restore_drill")
+
+    assert run.state == ("failed" if damaged else "success"), _states(run)
+    (body,) = ground.savepoints()
+    written = body["metadata"]["annotations"]["airflow.sparkpoint.dev/drilled"]
+    assert f'"good": {str(not damaged).lower()}' in written
+    assert {key[2] for key in ground.api.objects} == {"visits", "visits-1"}
+    made = [each for each in ground.api.asked if each[0] == "POST"]
+    copies = [each[2] for each in made if each[2]["kind"] == "StatefulSparkJob"]
+    assert [each["spec"]["args"][1] for each in copies] == (
+        [] if damaged else ["--output=/dev/null"]
+    )
+
+
+def test_a_campaign_goes_wave_by_wave_and_stops_at_the_first_failure(
+    dagbag: Any, ground: Ground
+) -> None:
+    for name in ("a", "b", "c", "d"):
+        ground.api.put(job(name, labels={"team": "shop"}))
+    ground.operator.rolled_back.add("b")
+
+    run = _run(
+        dagbag,
+        ground,
+        "sparkpoint_campaign",
+        selector="team=shop",
+        change={"image": "runtime:2"},
+        waves=[1, 2, 1],
+    )
+
+    assert run.state == "failed", _states(run)
+    images = {name: ground.api.job(name)["spec"]["image"] for name in ("a", "b", "c", "d")}
+    assert images == {"a": "runtime:2", "b": "runtime:2", "c": "runtime:2", "d": "runtime:1"}
+
+
+def test_a_configmap_that_is_mounted_as_the_folder_is_read_once(
+    dagbag: Any, tmp_path: Path
+) -> None:
+    from airflow.dag_processing.dagbag import DagBag
+
+    content = tmp_path / "..2026_11_17"
+    shutil.copytree(dagbag.dag_folder, content, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "..data").symlink_to(content.name)
+    for file in content.iterdir():
+        (tmp_path / file.name).symlink_to(Path("..data") / file.name)
+
+    mounted = DagBag(str(tmp_path))
+
+    assert mounted.import_errors == {}
+    assert set(mounted.dags) == set(_IDS)
+    assert len(mounted.dagbag_stats) == len(_IDS)

@@ -1,0 +1,167 @@
+"""Operators and the sensor by themselves: what they ask for, when they wait, how they fail."""
+
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowSkipException,
+    TaskDeferred,
+)
+
+from sparkpoint.airflow.operators import (
+    CollectGarbageOperator,
+    CreateSavepointOperator,
+    RescaleJobOperator,
+    RestoreDrillOperator,
+    UpgradeJobOperator,
+    VerifySavepointOperator,
+)
+from sparkpoint.airflow.provider import get_provider_info
+from sparkpoint.airflow.sensors import JobHealthSensor
+from tests.airflow.conftest import Ground
+from tests.unit.airflow.world import job, savepoint
+
+
+def _execute(kind: Any, **given: Any) -> tuple[Any, Any]:
+    """What it returns, and the operator."""
+    run = SimpleNamespace(dag_id="d", run_id="manual__1", run_type="manual", logical_date=None)
+    operator = kind(task_id="t", **given)
+    return operator.execute({"dag_run": run}), operator
+
+
+def _fails(ground: Ground, expected: type[Exception], words: str, kind: Any, **given: Any) -> None:
+    with pytest.raises(expected, match=words):
+        _execute(kind, **given)
+
+
+def test_a_savepoint_is_asked_for_and_waited_for_in_a_trigger(ground: Ground) -> None:
+    ground.api.put(job())
+    ground.operator.down = True
+
+    with pytest.raises(TaskDeferred) as deferred:
+        _execute(CreateSavepointOperator, job="visits")
+
+    (made,) = ground.savepoints()
+    _, given = deferred.value.trigger.serialize()
+    assert given["names"] == [made["metadata"]["name"]]
+    assert given["plural"] == "sparksavepoints"
+    assert deferred.value.timeout == timedelta(hours=1)
+
+
+def test_a_worker_that_died_before_it_waited_is_followed_by_one_that_adopts(
+    ground: Ground,
+) -> None:
+    ground.api.put(job())
+    ground.operator.down = True
+    waited_for = []
+    for _ in range(2):
+        with pytest.raises(TaskDeferred) as deferred:
+            _execute(CreateSavepointOperator, job="visits")
+        waited_for.append(deferred.value.trigger.serialize()[1]["names"])
+
+    (made,) = ground.savepoints()
+    assert waited_for == [[made["metadata"]["name"]]] * 2
+
+
+def test_one_that_was_deleted_is_asked_for_anew(ground: Ground) -> None:
+    ground.api.put(job())
+    ground.operator.down = True
+    for _ in range(2):
+        with pytest.raises(TaskDeferred):
+            _execute(CreateSavepointOperator, job="visits")
+        (made,) = ground.savepoints()
+        ground.api.delete("SparkSavepoint", made["metadata"]["name"])
+
+    assert len([each for each in ground.api.asked if each[0] == "POST"]) == 2
+
+
+def test_one_that_is_complete_is_found_again_also_when_its_job_is_gone(ground: Ground) -> None:
+    ground.api.put(job())
+    ground.operator.down = True
+    with pytest.raises(TaskDeferred):
+        _execute(CreateSavepointOperator, job="visits")
+    (made,) = ground.savepoints()
+    name = made["metadata"]["name"]
+    ground.api.put_status("SparkSavepoint", name, {"phase": "Completed"})
+    ground.api.delete("StatefulSparkJob", "visits")
+
+    found, operator = _execute(CreateSavepointOperator, job="visits")
+
+    assert found == name
+    assert operator.links["savepoint"].endswith(f"/namespaces/shop/sparksavepoints/{name}")
+
+
+def test_bad_input_fails_with_a_sentence_and_without_another_try(ground: Ground) -> None:
+    ground.api.put(job())
+    fails = AirflowFailException
+    _fails(ground, fails, "Did you mean visits", CreateSavepointOperator, job="visist")
+    _fails(ground, fails, "say what", UpgradeJobOperator, job="visits")
+    _fails(ground, fails, "No savepoint", VerifySavepointOperator, savepoint="none")
+    _fails(ground, fails, "no job", JobHealthSensor, job="none", namespace="empty")
+    elsewhere = {"job": "visits", "kubernetes_conn_id": "no_such_connection"}
+    _fails(ground, fails, "connection", CreateSavepointOperator, **elsewhere)
+    ground.api.forbidden.add("POST")
+    _fails(ground, fails, "not allowed", CreateSavepointOperator, job="visits")
+    ground.api.kinds.clear()
+    _fails(ground, fails, "CRDs", UpgradeJobOperator, job="visits", change={"image": "x"})
+    assert not ground.savepoints()
+
+
+def test_a_server_that_does_not_answer_is_a_reason_to_try_again(ground: Ground) -> None:
+    ground.api.answer = lambda *_: 1 / 0  # type: ignore[assignment, method-assign]
+
+    with pytest.raises(AirflowException) as failed:
+        _execute(UpgradeJobOperator, job="visits", change={"image": "x"})
+
+    assert not isinstance(failed.value, AirflowFailException)
+
+
+def test_what_there_is_nothing_to_do_for_is_skipped(ground: Ground) -> None:
+    ground.api.put(job(spec={"suspend": True}))
+    since = "2026-01-01T00:00:00+00:00"
+    skips = AirflowSkipException
+    _fails(ground, skips, "suspended", CreateSavepointOperator, job="visits", fresh_since=since)
+    _fails(ground, skips, "does not say", RestoreDrillOperator, job="visits", savepoint="s")
+    _fails(ground, skips, "Nothing", CollectGarbageOperator, removed={"asked": {}})
+
+
+def test_a_job_is_rescaled_once_and_a_rollback_fails_the_task(ground: Ground) -> None:
+    ground.api.put(job())
+
+    for _ in range(2):
+        assert _execute(RescaleJobOperator, job="visits", instances="5")[0] == "visits"
+    ground.operator.rolled_back.add("visits")
+    with pytest.raises(AirflowException, match="did not commit"):
+        _execute(UpgradeJobOperator, job="visits", change={"image": "bad"})
+
+    assert ground.api.job()["spec"]["executor"] == {"instances": 5}
+    assert ground.api.job()["metadata"]["generation"] == 3
+
+
+def test_a_sensor_lets_a_healthy_job_through_and_waits_for_others(ground: Ground) -> None:
+    ground.api.put(job())
+
+    assert _execute(JobHealthSensor, job="visits")[0] == "visits"
+    with pytest.raises(TaskDeferred):
+        _execute(JobHealthSensor, job="visits", condition="Degraded")
+
+
+def test_a_check_is_asked_for_and_the_data_is_left_to_its_owner(ground: Ground) -> None:
+    ground.api.put(job())
+    ground.api.put(savepoint("s"))
+    ground.operator.down = True
+
+    with pytest.raises(TaskDeferred):
+        _execute(VerifySavepointOperator, savepoint="s")
+
+    made = [body for verb, _, body in ground.api.asked if verb == "POST"]
+    assert [body["spec"]["existing"]["name"] for body in made] == ["s"]
+    assert made[0]["spec"]["onDelete"] == "Retain"
+
+
+def test_the_provider_says_what_it_is() -> None:
+    assert get_provider_info()["package-name"] == "sparkpoint"
