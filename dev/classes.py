@@ -29,9 +29,10 @@ class Archive:
     """Its SPARK_HOME: the classes of another one before these would be run in their place."""
 
     @property
-    def options(self) -> str:
-        """Of a JVM that lives for a short time."""
-        return f"{SHORT_LIVED} -XX:SharedArchiveFile={self.home / 'classes.jsa'}"
+    def variables(self) -> Mapping[str, str]:
+        """Of the environment that starts a JVM for a short time."""
+        options = f"{SHORT_LIVED} -XX:SharedArchiveFile={self.home / 'classes.jsa'}"
+        return {"SPARK_HOME": str(self.home), "SPARK_SUBMIT_OPTS": options}
 
     @property
     def properties(self) -> Mapping[str, str]:

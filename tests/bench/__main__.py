@@ -87,6 +87,11 @@ def _write(found: Sequence[Measured], output: Path) -> None:
     """With what was measured before and not now."""
     output.parent.mkdir(parents=True, exist_ok=True)
     everything = keep(output.with_suffix(".json"), found, _MEASURES)
+    missing = _MEASURES.keys() - {each.section.name for each in everything}
+    if missing and output == _PAGE:
+        # A part of the figures never takes the place of the whole page.
+        print(f"\nThe page is written once these are measured, too: {', '.join(sorted(missing))}.")
+        return
     plot = output.with_suffix(".svg")
     draw([each.section for each in everything], plot)
     machine = {**describe_machine(cache_root()), **versions()}

@@ -73,10 +73,9 @@ class Setting:
         (conf / "spark-defaults.conf").write_text(_CONF + lines)
         return {
             **(other_spark(self.spark_version) if self.spark_version else os.environ),
-            "SPARK_HOME": str(archive.home),
+            **archive.variables,
             "SPARK_CONF_DIR": str(conf),
             "PYSPARK_PYTHON": sys.executable,
-            "SPARK_SUBMIT_OPTS": archive.options,
             **self.variables,
         }
 

@@ -34,7 +34,7 @@ def build_session(name: str, confs: Mapping[str, str] | None = None) -> SparkSes
     # Workers must be this Python: another one on the path may lack pandas.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     archive = archived_classes()
-    os.environ |= {"SPARK_HOME": str(archive.home), "SPARK_SUBMIT_OPTS": archive.options}
+    os.environ |= archive.variables
     builder = SparkSession.Builder().master("local[2]").appName(name)
     for key, value in {**BASE_CONF, **archive.properties, **(confs or {})}.items():
         builder = builder.config(key, value)
