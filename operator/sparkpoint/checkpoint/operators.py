@@ -26,6 +26,7 @@ __all__ = [
     "parse_operator",
     "schema_tail",
     "schema_texts",
+    "variable_names",
 ]
 
 _STATE_SCHEMA = "_stateSchema"
@@ -100,6 +101,22 @@ def schema_texts(data: bytes, path: str) -> tuple[str, str] | None:
     read = _utf if version == "v1" else _chunked
     key, rest = read(rest, path)
     return key, read(rest, path)[0]
+
+
+def variable_names(data: bytes, path: str) -> tuple[str, ...] | None:
+    """The state variables that an operator's metadata names, in order; None where it has none."""
+    lines = lines_of(data, path)
+    version_of(lines[0], path, known=(1, 2))
+    content = as_object(parse("\n".join(lines[1:]), path), path, "the content")
+    text = content.get("operatorPropertiesJson")
+    if not isinstance(text, str) or not text.strip():
+        return None
+    properties = as_object(parse(text, path), path, "operatorPropertiesJson")
+    if "stateVariables" not in properties:
+        return None
+    found = as_list(properties["stateVariables"], path, "stateVariables")
+    names = (as_object(each, path, "a state variable").get("stateName") for each in found)
+    return tuple(sorted(as_text(name, path, "stateName") for name in names))
 
 
 def _store(value: Json, version: int, path: str) -> StoreMetadata:

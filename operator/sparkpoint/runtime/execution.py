@@ -27,6 +27,17 @@ __all__ = ["Execution", "LostError", "Positions", "Where", "answered", "qualifie
 
 _LOOP = "MicroBatchExecution"
 _STATES = ("INITIALIZING", "ACTIVE", "TERMINATED")
+_SCHEMA_VERSION = 2
+_WITH_SCHEMA = {
+    "FlatMapGroupsInPandasWithStateExec",
+    "FlatMapGroupsWithStateExec",
+    "SessionWindowStateStoreSaveExec",
+    "StateStoreSaveExec",
+    "StreamingDeduplicateExec",
+    "StreamingDeduplicateWithinWatermarkExec",
+    "StreamingSymmetricHashJoinExec",
+}
+"""Operators whose schemas are one file for each store."""
 _DEEPEST = 10
 """Exceptions of a chain that are looked at."""
 
@@ -227,6 +238,16 @@ class Execution:
                     return [Thrown(type(error).__name__, str(error))]
         return []
 
+    def write_schemas(self) -> None:
+        """Let Spark write down what the columns of its state are called, where nothing says it."""
+        with answered():
+            last = self._execution.lastExecution()
+            conf = self._execution.sparkSession().sessionState().newHadoopConf()
+            for node in _nodes(last.executedPlan()):
+                if str(node.getClass().getSimpleName()) in _WITH_SCHEMA:
+                    batch = last.currentBatchId()
+                    node.validateAndMaybeEvolveStateSchema(conf, batch, _SCHEMA_VERSION)
+
     def _chain(self, failure: "JavaObject") -> list[Thrown]:
         chain: list[Thrown] = []
         cause: JavaObject | None = failure
@@ -275,6 +296,13 @@ def _thrown(failure: "JavaObject", jvm: "JVMView") -> Thrown:
         sql_state=failure.getSqlState() if named else None,
         frames=tuple(_short(frame) for frame in _frames(failure.getStackTrace(), jvm)),
     )
+
+
+def _nodes(plan: "JavaObject") -> "Iterator[JavaObject]":
+    yield plan
+    children = plan.children()
+    for number in range(children.size()):
+        yield from _nodes(children.apply(number))
 
 
 def _frames(trace: "JavaObject", jvm: "JVMView") -> list[str]:

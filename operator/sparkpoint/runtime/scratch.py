@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from sparkpoint.checkpoint.logs import parse_commit, parse_offsets
 from sparkpoint.runtime.explaining import explain, is_foreseen
+from sparkpoint.runtime.meaning import StateNames
 from sparkpoint.runtime.model import ErrorInfo
 from sparkpoint.runtime.options import RehearsalOptions
 from sparkpoint.savepoint import MaterializeRequest, Mode, Repository
@@ -39,6 +40,8 @@ class Copied:
     offsets: dict[str, tuple[str | None, ...]]
     """Folder of each query -> offsets of its sources that no batch has gone beyond; none if there
     is a batch in flight, which looks into them by itself."""
+    names: dict[str, StateNames]
+    """Folder of each query -> what its state is made of."""
 
 
 def scratch_beside(epoch_dir: str, endpoint_url: str | None) -> "Scratch | None":
@@ -142,7 +145,10 @@ class Scratch:
         repository.materialize(found, target, request, progress=progress)
         queries = found.manifest.queries
         offsets = {each.prefix: _begin_batch(target.child(each.prefix), each) for each in queries}
-        return Copied(found.key, offsets)
+        names = {
+            each.prefix: StateNames(target.child(each.prefix), each.operators) for each in queries
+        }
+        return Copied(found.key, offsets, names)
 
 
 class _CalledOffError(Exception):

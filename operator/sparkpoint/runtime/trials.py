@@ -15,7 +15,13 @@ from sparkpoint.runtime.model import ErrorInfo, RehearsedQuery
 from sparkpoint.runtime.queries import StartedQuery, Watched, stop_queries
 from sparkpoint.runtime.scratch import Scratch
 from sparkpoint.runtime.standin import StandIn
-from sparkpoint.runtime.verdict import Thrown, judge, judge_refusal, unreadable_offset
+from sparkpoint.runtime.verdict import (
+    Thrown,
+    judge,
+    judge_refusal,
+    means_otherwise,
+    unreadable_offset,
+)
 from sparkpoint.runtime.writing import Launch
 
 if TYPE_CHECKING:
@@ -40,6 +46,7 @@ class Tried(Watched, Protocol):
     def failure(self) -> Sequence[Thrown]: ...
     def input_rows(self) -> int | None: ...
     def unreadable(self, offsets: Sequence[str | None]) -> Sequence[Thrown]: ...
+    def write_schemas(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -157,7 +164,13 @@ class Trials:
             return None
         if chain := execution.unreadable(self._offsets()[folder]):
             return unreadable_offset(chain)
+        if changes := self._changes(execution, folder):
+            return means_otherwise(changes, rows)
         return RehearsedQuery(verdict="compatible", input_rows=rows)
+
+    def _changes(self, execution: Tried, folder: str) -> tuple[str, ...]:
+        copied = self._scratch.copied
+        return copied.names[folder].changes(execution.write_schemas) if copied else ()
 
     def _decide(self, trial: _Trial, found: RehearsedQuery) -> None:
         seconds = round(self._monotonic() - trial.begun, 3)

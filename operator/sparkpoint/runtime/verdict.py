@@ -16,6 +16,7 @@ __all__ = [
     "Thrown",
     "judge",
     "judge_refusal",
+    "means_otherwise",
     "not_reached",
     "removed",
     "unreadable_offset",
@@ -196,6 +197,16 @@ def removed(folder: str) -> RehearsedQuery:
         remedy="Start the query again under its old name, or restore a savepoint without it.",
     )
     return RehearsedQuery(verdict="incompatible", error=error)
+
+
+def means_otherwise(changes: Sequence[str], rows: int) -> RehearsedQuery:
+    """A query that Spark runs, and whose state has other names than it had."""
+    error = ErrorInfo(
+        type="STATE_MEANS_OTHERWISE",
+        message=f"Spark goes by types and takes the state, but {'; '.join(changes)}.",
+        remedy=f"If these are only other names for the same, go on; else change it back, {_ANEW}.",
+    )
+    return RehearsedQuery(verdict="unknown", error=error, input_rows=rows)
 
 
 def not_reached(folder: str, why: str) -> RehearsedQuery:

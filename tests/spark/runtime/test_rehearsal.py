@@ -28,6 +28,23 @@ SCRIPT = "upgraded.py"
 FILES, MORE = 3, 5
 """Input behind the savepoints, and in all."""
 TOKEN = "secret"
+CHANGES = {
+    "same": ("compatible", None),
+    "filtered": ("compatible", None),
+    "updated": ("compatible", None),
+    "key": ("incompatible", "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE"),
+    "value": ("incompatible", "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE"),
+    "less": ("incompatible", "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE"),
+    "real": ("incompatible", "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE"),
+    "highest": ("unknown", "STATE_MEANS_OTHERWISE"),
+    "rekeyed": ("unknown", "STATE_MEANS_OTHERWISE"),
+    "plain": ("incompatible", "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA"),
+    "deduplicated": ("incompatible", "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA"),
+    "elsewhere": ("incompatible", "SOURCE_PATH_CHANGED"),
+    "two": ("incompatible", "SOURCES_CHANGED"),
+    "source": ("incompatible", "SOURCE_KIND_CHANGED"),
+}
+"""What a new version of a query does to the totals per key -> the verdict."""
 Contents = Mapping[str, bytes]
 
 
@@ -39,11 +56,12 @@ class Ground:
         self.inputs, self.output = root / "input", root / "output"
         self.repository = Repository.init(DirectoryStore(root / "repository"))
         write_files(self.inputs, range(FILES))
+        root.joinpath("input-elsewhere").mkdir()
         self._run("hdfs", provider="hdfs")
         self._run("rocksdb", provider="rocksdb-changelog")
         self._run("files", provider="hdfs", to_files=True)
         self._capture("good", same="hdfs", rocks="rocksdb", files="files")
-        changed = dict.fromkeys(("same", "key", "value", "source", "gone"), "hdfs")
+        changed = dict.fromkeys((*CHANGES, "gone"), "hdfs")
         self._capture("mixed", **changed, fails="pending")
         self._capture("value", value="rocksdb")
         self._capture("slow", slow="hdfs")
@@ -181,7 +199,7 @@ def last(ground: Ground, name: str) -> dict[str, tuple[int, int]]:
 def test_every_query_gets_the_verdict_that_spark_has_about_it(
     ground: Ground, setting: Setting
 ) -> None:
-    names = ("same", "key", "value", "source", "fails", "new", "by-hand")
+    names = (*CHANGES, "fails", "new", "by-hand")
     given = options(ground, setting, "mixed", "--gated")
     before = ground.contents()
     with (
@@ -196,10 +214,7 @@ def test_every_query_gets_the_verdict_that_spark_has_about_it(
         for name, query in info.queries.items()
     }
     assert kinds == {
-        "same": ("compatible", None),
-        "key": ("incompatible", "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE"),
-        "value": ("incompatible", "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE"),
-        "source": ("incompatible", "SOURCE_KIND_CHANGED"),
+        **CHANGES,
         "fails": ("incompatible", "USER_CODE"),
         "gone": ("incompatible", "QUERY_REMOVED"),
         "new": ("compatible", None),
@@ -214,6 +229,11 @@ def test_every_query_gets_the_verdict_that_spark_has_about_it(
     number = next(at for at, line in enumerate(lines, 1) if "raise ValueError" in line)
     assert fails.where == f"{SCRIPT}:{number}"
     assert info.queries["same"].input_rows == 0
+    highest, rekeyed = info.queries["highest"].error, info.queries["rekeyed"].error
+    assert highest is not None
+    assert "the value of operator 0 was count, sum, and is count, max in this code" in str(highest)
+    assert rekeyed is not None
+    assert "the key of operator 0 was k, and is side in this code" in str(rekeyed)
     assert "without state" in str(info.queries["new"].note)
     assert ground.contents() == before
     assert left_behind(setting) == []

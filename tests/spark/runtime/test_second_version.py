@@ -4,6 +4,8 @@ import signal
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from sparkpoint.runtime.model import EndReason, OperationState, SavepointRequest, StopRequest
 from sparkpoint.savepoint import Repository
 from sparkpoint.storage import DirectoryStore
@@ -22,6 +24,8 @@ def _await_files(driver: Driver, setting: Setting, files: int) -> None:
     driver.await_true(lambda: all(truth.committed(setting.checkpoint(n)) == files for n in NAMES))
 
 
+# In the cluster's suite a job changes its Spark; here the runtime by itself, in full.
+@pytest.mark.soak
 def test_a_driver_is_captured_stopped_and_restored_on_the_second_version(tmp_path: Path) -> None:
     inputs, output, repository = (tmp_path / name for name in ("input", "output", "repository"))
     asked = SavepointRequest(repository=str(repository))

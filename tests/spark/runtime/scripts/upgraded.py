@@ -21,11 +21,11 @@ else:
 spark.range(1).createTempView("once")
 
 
-def events():
+def events(place=source):
     return (
         spark.readStream.schema("id string, k string, v long, side string, ts timestamp")
         .option("maxFilesPerTrigger", 1)
-        .json(source)
+        .json(place)
     )
 
 
@@ -44,6 +44,24 @@ def frame_of(name):
             return totals(events(), "k", "side")
         case "value":
             return events().groupBy("k").agg(F.count("*"), F.sum("v"), F.max("v"))
+        case "less":
+            return events().groupBy("k").agg(F.count("*"))
+        case "real":
+            return events().groupBy("k").agg(F.count("*"), F.sum(F.col("v").cast("double")))
+        case "highest":
+            return events().groupBy("k").agg(F.count("*"), F.max("v"))
+        case "rekeyed":
+            return totals(events(), "side")
+        case "filtered":
+            return totals(events().where("v > 3").withColumn("more", F.lit(1)), "k")
+        case "plain":
+            return events().select("k", "v")
+        case "deduplicated":
+            return totals(events().dropDuplicates(["id"]), "k")
+        case "elsewhere":
+            return totals(events(f"{source}-elsewhere"), "k")
+        case "two":
+            return totals(events().unionByName(events()), "k")
         case "source":
             other = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
             return totals(other.selectExpr("cast(value as string) as k", "value as v"), "k")
@@ -71,7 +89,8 @@ def start(name):
     writer = frame_of(name).writeStream.queryName(name)
     if name == "files":
         return writer.format("json").option("path", f"{target}/files").start()
-    return writer.outputMode("complete").foreachBatch(save(name)).start()
+    mode = "append" if name == "plain" else "update" if name == "updated" else "complete"
+    return writer.outputMode(mode).foreachBatch(save(name)).start()
 
 
 for each in names:

@@ -54,6 +54,9 @@ class Tried(FakeExecution):
         self.asked = offsets
         return self._unreadable
 
+    def write_schemas(self) -> None:
+        pass
+
 
 class Session:
     """As much of a session as is asked for."""

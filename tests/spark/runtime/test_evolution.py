@@ -1,0 +1,79 @@
+"""New versions of queries with all kinds of state, and what a rehearsal says of each of them."""
+
+import json
+import shutil
+import signal
+import uuid
+from pathlib import Path
+
+import pytest
+
+from sparkpoint.savepoint import CaptureRequest, Repository
+from sparkpoint.storage import DirectoryStore
+from tests.spark.runtime import truth
+from tests.spark.runtime.driver import Setting, agent_of, agent_options, driving
+from tests.spark.workloads.inputs import write_files
+
+SCRIPT = "evolved.py"
+FILES = 2
+FIRST = ("dedupe", "windows", "sessions", "join", "groups", "processor")
+COMPATIBLE = ("compatible", None)
+OTHERWISE = ("unknown", "STATE_MEANS_OTHERWISE")
+KEY = ("incompatible", "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE")
+VALUE = ("incompatible", "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE")
+VERDICTS = {
+    **dict.fromkeys(FIRST, COMPATIBLE),
+    "dedupe-filtered": COMPATIBLE,
+    "dedupe-swapped": OTHERWISE,
+    "dedupe-other": OTHERWISE,
+    "dedupe-wider": KEY,
+    "windows-later": COMPATIBLE,
+    "windows-first": KEY,
+    "windows-least": OTHERWISE,
+    "sessions-longer": COMPATIBLE,
+    "sessions-other": OTHERWISE,
+    "join-renamed": OTHERWISE,
+    "join-wider": VALUE,
+    "groups-renamed": OTHERWISE,
+    "groups-real": VALUE,
+    "processor-more": COMPATIBLE,
+    "processor-renamed": OTHERWISE,
+    "processor-text": ("incompatible", "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE"),
+    "processor-timed": ("incompatible", "STATE_STORE_INVALID_CONFIG_AFTER_RESTART"),
+}
+
+
+@pytest.mark.soak
+def test_what_a_new_version_does_to_its_state_is_known_before_it_runs(tmp_path: Path) -> None:
+    inputs, repository = tmp_path / "input", tmp_path / "repository"
+    write_files(inputs, range(FILES))
+    first = Setting(tmp_path / "first")
+    with driving(first, SCRIPT, inputs, *FIRST) as driver:
+        driver.await_true(
+            lambda: all(truth.committed(first.checkpoint(name)) == FILES for name in FIRST)
+        )
+        driver.signal(signal.SIGTERM)
+        assert driver.end().clean
+    job = tmp_path / "job"
+    for name in VERDICTS:
+        copy = shutil.copytree(first.checkpoint(name.partition("-")[0]), job / name)
+        # Spark stops a query when another one of the same id is started.
+        (copy / "metadata").write_text(json.dumps({"id": str(uuid.uuid4())}))
+    request = CaptureRequest(namespace="tests", job="job", name="all")
+    Repository.init(DirectoryStore(repository)).capture(DirectoryStore(job), request)
+
+    second = Setting(tmp_path / "second")
+    options = (*agent_options(second), "--rehearse", "all", "--repository", str(repository))
+    with (
+        driving(second, SCRIPT, inputs, *VERDICTS, options=(*options, "--gated")) as driver,
+        agent_of(driver) as agent,
+    ):
+        driver.await_true(lambda: agent.progress().phase == "gated")
+        info = agent.progress().rehearsal
+
+    assert info is not None
+    found = {
+        name: (query.verdict, query.error.type if query.error else None)
+        for name, query in info.queries.items()
+    }
+    assert found == VERDICTS
