@@ -31,12 +31,13 @@ _SAME: Final = {
     "spark.driver.extraClassPath": "/opt/python/pyspark/classpath.jar",
 }
 
-_SUBMIT: Final = """
+_SUBMIT: Final = r"""
 import os, resource, subprocess, sys
 command = [os.environ["SPARK_HOME"] + "/bin/spark-submit", *sys.argv[1:]]
 done = subprocess.run(command, capture_output=True, text=True)
 if done.returncode != 0:
-    sys.exit(done.stderr[-3000:])
+    said = [line for line in done.stderr.splitlines() if not line.startswith("\tat ")]
+    sys.exit("\n".join(said)[-3000:])
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
 print(used.ru_utime + used.ru_stime)
 """
@@ -116,15 +117,15 @@ class Submitted:
 
 
 def submission_rights() -> list[dict[str, Any]]:
-    """spark-submit makes a NetworkPolicy, which the account of a driver need not."""
+    """spark-submit makes what the account of a driver need not, and applies it with patches."""
     group = "rbac.authorization.k8s.io"
     name = {"name": "spark-submit"}
-    rule = {
-        "apiGroups": ["networking.k8s.io"],
-        "resources": ["networkpolicies"],
-        "verbs": ["get", "list", "watch", "create", "patch", "delete"],
-    }
-    role = {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": name, "rules": [rule]}
+    verbs = ["get", "list", "watch", "create", "patch", "delete"]
+    made = {"": ["configmaps", "pods", "services"], "networking.k8s.io": ["networkpolicies"]}
+    rules = [
+        {"apiGroups": [each], "resources": kinds, "verbs": verbs} for each, kinds in made.items()
+    ]
+    role = {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": name, "rules": rules}
     binding = {
         "apiVersion": f"{group}/v1",
         "kind": "RoleBinding",

@@ -13,7 +13,6 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import IO
 
 from sparkpoint.checkpoint.errors import NothingCommittedError
@@ -33,8 +32,6 @@ from sparkpoint.storage import open_store
 
 __all__ = ["Capture", "Reporter", "main"]
 
-_NICE = 10
-"""Below the driver and its executors in local mode, above nothing."""
 _PAUSE = 0.2
 """Seconds between two lines about how far it is."""
 _TRIGGER = "agent"
@@ -263,9 +260,6 @@ def _work(source: _Input, say: Callable[[Line], None]) -> int:
 
 
 def _do(order: Order, source: _Input, say: Callable[[Line], None]) -> int:
-    if not order.stops:
-        # Beside a job that stands still there is nobody to be considerate of, and time counts.
-        _stand_back()
     capture = Capture(order)
     capture.prepare()
     say(Line(ready=True))
@@ -284,15 +278,6 @@ def _own_output() -> IO[bytes]:
     output = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
     return output
-
-
-def _stand_back() -> None:
-    """Let the driver have the processor and, when memory runs out, survive."""
-    os.nice(_NICE)
-    # Only Linux has it, and a locked-down container may not.
-    score = Path("/proc/self/oom_score_adj")
-    if os.access(score, os.W_OK):
-        score.write_text("1000")
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ __all__ = [
     "write_and_hash",
 ]
 
-CHUNK = 1024 * 1024
-"""Large enough that system calls do not count, small enough to stay in the processor's cache."""
+CHUNK = 256 * 1024
+"""Large enough that system calls do not count, small enough to stay in the cache of one core."""
 
 
 def chunks_of(stream: IO[bytes], size: int = CHUNK) -> Iterator[bytes]:
@@ -54,8 +54,8 @@ def copy_and_hash(
     nobody starts from state that went bad on the disk.
 
     Through a buffer that stays in the processor's cache between reading, hashing and writing: on
-    files of 16 MB that beats letting the kernel copy and hashing the result (0.65 against 0.75 s
-    per GiB on two cores), and buffers of 4 MiB take three times as long.
+    files of 16 MB that is as fast as letting the kernel copy and hashing the result (0.38 s per GiB
+    on two cores), without mapping anything; buffers of 1 MiB take more than twice as long.
     """
     if reflink(source, target):
         return hash_file(target), os.fstat(target).st_size

@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Callable, Iterator
 
 from sparkpoint.storage._linux import UNSUPPORTED, rename_noreplace
+from sparkpoint.storage._unsynced import Unsynced
 from sparkpoint.storage.errors import BadLocationError, NotFoundError, UnsupportedError
 from sparkpoint.storage.interface import check_path
 
@@ -32,10 +33,11 @@ _ATTEMPTS = 5
 class Root:
     """A directory that nothing leaves."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, unsynced: Unsynced | None = None) -> None:
         # The root may itself be reached through links: what matters is that nothing leaves it.
         self.path = os.path.realpath(path)
         self._inside: set[str] = set()
+        self.unsynced = unsynced or Unsynced(self.path)
 
     def locate(self, path: str) -> str:
         """The absolute path of a file that need not exist."""
@@ -129,6 +131,7 @@ class Root:
         except FileNotFoundError:
             os.makedirs(os.path.dirname(target), exist_ok=True)
             descriptor = os.open(target, flags, 0o644)
+        self.unsynced.written(target)
         try:
             yield descriptor
         except BaseException:
@@ -143,6 +146,7 @@ class Root:
         """Put a finished file in its place, over whatever is there."""
         target = self.locate(path)
         _settle(target, lambda: os.replace(temporary, target))
+        self.unsynced.written(target)
 
     def link(self, temporary: str, path: str) -> None:
         """Put a finished file in its place; FileExistsError if that is taken."""
@@ -162,6 +166,7 @@ class Root:
         target = self.locate(path)
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             os.unlink(target)
+            self.unsynced.removed(target)
         folder = os.path.dirname(target)
         with contextlib.suppress(OSError):  # not empty, or somebody else was faster: both are fine
             while len(folder) > len(self.path):
@@ -178,6 +183,7 @@ class Root:
             )
         with contextlib.suppress(FileNotFoundError):
             _settle_removal(target, removed)
+            self.unsynced.removed(target)
         self._inside = {each for each in self._inside if not f"{each}/".startswith(f"{target}/")}
 
     @contextlib.contextmanager

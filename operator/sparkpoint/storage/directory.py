@@ -20,9 +20,9 @@ from sparkpoint.storage._files import (
     write_all,
     write_and_hash,
 )
-from sparkpoint.storage._linux import sync_file_system
 from sparkpoint.storage._posix import explained
 from sparkpoint.storage._root import LOCK, TEMPORARY, Root
+from sparkpoint.storage._unsynced import Unsynced
 from sparkpoint.storage.errors import (
     AlreadyExistsError,
     BadLocationError,
@@ -41,8 +41,9 @@ _STEP = 16 * 1024 * 1024
 class DirectoryStore:
     """Files below one directory, which need not exist until something is written."""
 
-    def __init__(self, path: Path | str) -> None:
-        self._root = Root(str(path))
+    def __init__(self, path: Path | str, *, unsynced: Unsynced | None = None) -> None:
+        """`unsynced`: of the store that this one is a part of."""
+        self._root = Root(str(path), unsynced)
 
     def __repr__(self) -> str:
         return f"DirectoryStore({self._root.path!r})"
@@ -68,7 +69,7 @@ class DirectoryStore:
             return self
         target = self._root.locate(prefix)
         self._root.check_inside(target)
-        return DirectoryStore(target)
+        return DirectoryStore(target, unsynced=self._root.unsynced)
 
     def list(self, prefix: str = "") -> Iterator[Entry]:
         """Every file below, in path order, except what is still being written."""
@@ -265,7 +266,10 @@ class DirectoryStore:
         """Refresh the modification time."""
         try:
             with explained(self.uri, path):
-                os.utime(self._root.locate(path), follow_symlinks=False)
+                target = self._root.locate(path)
+                os.utime(target, follow_symlinks=False)
+                # Whoever wrote it may not have brought it to the disk yet.
+                self._root.unsynced.written(target)
         except NotFoundError:
             return False
         return True
@@ -281,13 +285,9 @@ class DirectoryStore:
             self._root.remove_tree(folder, removed)
 
     def sync(self) -> None:
-        """Flush the file system that holds the root."""
-        with explained(self.uri), contextlib.suppress(FileNotFoundError):
-            descriptor = os.open(self._root.path, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                sync_file_system(descriptor)
-            finally:
-                os.close(descriptor)
+        """Flush what was changed here; much of it together with all of the file system."""
+        with explained(self.uri):
+            self._root.unsynced.sync()
 
     def abandoned(self, prefix: str = "") -> Iterator[Entry]:
         """Temporary files, those of living writers included; which are for `prefix`, none tells."""

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from pydantic import ValidationError
 
 from sparkpoint.runtime.agent.errors import CaptureFailedError
+from sparkpoint.runtime.agent.priority import stand_back
 from sparkpoint.runtime.model import ErrorInfo, QuerySink, SavepointSummary
 from sparkpoint.runtime.orders import Go, Line, Order
 
@@ -68,13 +69,17 @@ class CaptureProcess:
 
 @contextlib.asynccontextmanager
 async def capture_process(
-    command: tuple[str, ...], report: Callable[[Line], None]
+    command: tuple[str, ...], report: Callable[[Line], None], *, in_hurry: bool
 ) -> AsyncIterator[CaptureProcess]:
-    """Start it; it is gone when the block ends."""
+    """Start it; it is gone when the block ends.
+
+    `in_hurry`: the job stands still for it, so nobody is there to be considerate of.
+    """
     try:
-        # Of its own session: Ctrl-C on a laptop is for the driver, which then ends this.
+        # A group of its own: Ctrl-C on a laptop is for the driver, which then ends this. No session
+        # of its own: Linux may share processors among sessions before it looks at priorities.
         process = await asyncio.create_subprocess_exec(
-            *command, stdin=PIPE, stdout=PIPE, limit=_LINE_LIMIT, start_new_session=True
+            *command, stdin=PIPE, stdout=PIPE, limit=_LINE_LIMIT, process_group=0
         )
     except OSError as error:
         info = ErrorInfo(
@@ -83,6 +88,8 @@ async def capture_process(
             retry_helps=True,
         )
         raise CaptureFailedError(info) from error
+    if not in_hurry:
+        stand_back(process.pid)
     try:
         yield CaptureProcess(process, report)
     finally:

@@ -131,7 +131,7 @@ class Savepoints:
         self._heard(name, Line(stage="preparing"))
         try:
             async with capture_process(
-                self._settings.command, lambda line: self._heard(name, line)
+                self._settings.command, lambda line: self._heard(name, line), in_hurry=stop
             ) as process:
                 await process.prepared(order)
                 await reach()
