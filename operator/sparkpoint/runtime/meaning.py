@@ -52,7 +52,7 @@ class StateNames:
     def _found(self, write_schemas: Callable[[], None]) -> tuple[str, ...]:
         try:
             for _, path in self._schemas():
-                self._checkpoint.remove(path)
+                self._checkpoint.delete(path)
             write_schemas()
         except (LostError, StorageError) as error:
             # Spark has taken the state; that nobody knows the names is no reason against it.
