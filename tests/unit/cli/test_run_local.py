@@ -43,7 +43,6 @@ from sparkpoint.runtime.model import (
     Termination,
 )
 from sparkpoint.runtime.options import Options, parse_options
-from sparkpoint.storage import directory
 from tests.unit.cli.running import Outcome, make_checkpoint, run, run_well
 
 PROGRAM = Path(sys.executable).parent / "sparkpoint"
@@ -399,9 +398,9 @@ KILLER = """
 import os, signal, sys
 from sparkpoint.cli.main import main
 from sparkpoint.cli.work import localrun
-from sparkpoint.storage import directory
+from sparkpoint.storage import _unsynced
 # What the kernel was given survives a kill: no need to wait for the disk.
-os.fsync = directory.sync_file_system = lambda descriptor: None
+os.fsync = _unsynced.sync_file_system = lambda descriptor: None
 home, arguments = sys.argv[1], sys.argv[2:]
 
 def act(step):
@@ -448,7 +447,7 @@ def test_a_kill_at_any_step_leaves_the_old_epoch_or_the_whole_new_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
-    monkeypatch.setattr(directory, "sync_file_system", lambda descriptor: None)
+    monkeypatch.setattr("sparkpoint.storage._unsynced.sync_file_system", lambda descriptor: None)
     home, kept = home_at(), here / "kept"
     if before == "epoch":
         start("visits.py")
