@@ -32,6 +32,8 @@ CHANGES = {
     "same": ("compatible", None),
     "filtered": ("compatible", None),
     "updated": ("compatible", None),
+    # Whatever is there has not been read yet.
+    "elsewhere": ("compatible", None),
     "key": ("incompatible", "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE"),
     "value": ("incompatible", "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE"),
     "less": ("incompatible", "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE"),
@@ -40,7 +42,6 @@ CHANGES = {
     "rekeyed": ("unknown", "STATE_MEANS_OTHERWISE"),
     "plain": ("incompatible", "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA"),
     "deduplicated": ("incompatible", "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA"),
-    "elsewhere": ("incompatible", "SOURCE_PATH_CHANGED"),
     "two": ("incompatible", "SOURCES_CHANGED"),
     "source": ("incompatible", "SOURCE_KIND_CHANGED"),
 }
