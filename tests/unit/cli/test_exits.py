@@ -26,10 +26,12 @@ EXITS: dict[int, list[type[Exception]]] = {
         savepoint.MovingTargetError,
         savepoint.LeaseLostError,
         state.StateError,
+        state.MissingLibraryError,
+        state.SparkFailedError,
         state.WorkFolderError,
         state.UnfaithfulError,
     ],
-    2: [storage.BadLocationError, savepoint.BadNameError],
+    2: [storage.BadLocationError, savepoint.BadNameError, state.BadQueryError],
     3: [
         storage.AlreadyExistsError,
         storage.ChangedError,
@@ -51,6 +53,7 @@ EXITS: dict[int, list[type[Exception]]] = {
         state.MisplacedStateError,
         state.NothingToDoError,
         state.PendingBatchError,
+        state.AmbiguousStateError,
     ],
     4: [
         storage.NotFoundError,
@@ -59,6 +62,7 @@ EXITS: dict[int, list[type[Exception]]] = {
         savepoint.NotARepositoryError,
         savepoint.NoSuchSavepointError,
         savepoint.NoQueryError,
+        state.NoSuchStateError,
     ],
     5: [
         storage.TooLargeError,
@@ -73,6 +77,8 @@ CASES = [(kind, code) for code, kinds in EXITS.items() for kind in kinds]
 def make(kind: type[Exception]) -> Exception:
     if kind is checkpoint.IncompleteError:
         return checkpoint.IncompleteError(["state/0/0/6.delta"], batch=5)
+    if kind is state.AmbiguousStateError:
+        return state.AmbiguousStateError("/data/x is not as it should be. Look at it.", ())
     return kind("/data/x is not as it should be. Look at it.")
 
 

@@ -155,7 +155,7 @@ _REFUSED: list[tuple[Callable[[Path], object], int, type[StateError], str]] = [
         lambda root: SyntheticQuery(root, provider="rocksdb").run(2),
         4,
         UnsupportedStateError,
-        r"operator 0 \(stateStoreSave\): it is kept by the rocksdb provider",
+        r"operator 0 \(stateStoreSave\): its keys may be placed by some of their columns only",
     ),
     (
         lambda root: made(root, conf={"spark.sql.streaming.stateStore.compression.codec": "zstd"}),
