@@ -38,6 +38,7 @@ _KILLED = 137
 _HARMLESS = ("ContainerCreating", "PodInitializing")
 _ENDED = ("Succeeded", "Failed")
 _AT_WORK = (DRIVER_CONTAINER, EXECUTOR_CONTAINER, WORKER_CONTAINER)
+_OOM_KILLED = "OOMKilled"
 _OOM = (
     "The container used more memory than its limit. Raise memoryOverhead of that role in the spec, "
     "or memory."
@@ -184,7 +185,10 @@ def _exit(pod: Object) -> DriverExit:
     ended = terminated_container(pod)
     code = ended.get("exitCode")
     told = _termination(str(ended.get("message", "")))
-    if told is None or ended.get("reason") == "OOMKilled":
+    if ended.get("reason") == _OOM_KILLED or (told is not None and told.out_of_memory):
+        # Whatever the driver says, it says because its JVM is gone.
+        return DriverExit(code=code, reason=_OOM_KILLED, message=_OOM)
+    if told is None:
         reason, message = _outside(pod, ended)
         return DriverExit(code=code, reason=reason, message=message)
     words = told.message if told.error is None else f"{told.message} {in_words(told.error)}"
@@ -201,9 +205,7 @@ def _exit(pod: Object) -> DriverExit:
 
 
 def _outside(pod: Object, ended: Mapping[str, Any]) -> tuple[str, str]:
-    """An end that the driver said nothing about, or not the truth: in Kubernetes' words."""
-    if ended.get("reason") == "OOMKilled":
-        return "OOMKilled", _OOM
+    """An end that the driver said nothing about: in Kubernetes' words."""
     # Why the whole pod was ended, such as Evicted.
     reason = str(_status(pod).get("reason", ""))
     if reason:

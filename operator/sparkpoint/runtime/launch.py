@@ -19,6 +19,7 @@ from sparkpoint.runtime.errors import RefusedError, ScriptOver
 from sparkpoint.runtime.exits import Exit
 from sparkpoint.runtime.hooks import Hooks
 from sparkpoint.runtime.job import RunningJob
+from sparkpoint.runtime.memory import MemoryWatch
 from sparkpoint.runtime.model import EndReason, RehearsalInfo, Termination
 from sparkpoint.runtime.options import (
     AgentOptions,
@@ -94,6 +95,7 @@ class _Driver:
         self._telling = threading.Lock()
         self._told: Termination | None = None
         self._agent: _Closable | None = None
+        self._memory = MemoryWatch()
 
     def run(self) -> int:
         """Until the script has ended and every query stands."""
@@ -184,6 +186,8 @@ class _Driver:
         """Say the last word, again if there is more to say now."""
         with self._telling:
             termination = self._job.termination()
+            if termination.exit_code != 0 and self._memory.has_killed():
+                termination = termination.model_copy(update={"out_of_memory": True})
             if termination != self._told:
                 _tell(termination, self._options.termination_log)
                 self._told = termination

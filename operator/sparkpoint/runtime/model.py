@@ -273,6 +273,8 @@ class Termination(Document):
     error: ErrorInfo | None = None
     hindrance: Hindrance | None = None
     """Of the rehearsal, if there was one: a driver may end before anybody has asked for it."""
+    out_of_memory: bool = False
+    """The kernel has killed processes of this container, which was at its limit of memory."""
 
 
 class Job(Protocol):

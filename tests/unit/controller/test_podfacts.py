@@ -99,6 +99,7 @@ def test_an_exception_is_part_of_the_message() -> None:
     [
         (ended(137, "", "OOMKilled"), "OOMKilled", "memoryOverhead"),
         (ended(137, termination(), "OOMKilled"), "OOMKilled", "memoryOverhead"),
+        (ended(1, termination(out_of_memory=True), "Error"), "OOMKilled", "memoryOverhead"),
         (ended(1, "Traceback:\nboom\n", "Error"), "Error", "code 1. Its log ends with: boom"),
         (ended(137, "", "Error"), "Error", "It was killed."),
         (
