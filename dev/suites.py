@@ -38,10 +38,10 @@ class _Suite:
 
 
 _SUITES = (
-    _Suite("tests/unit", "2 min", ("-n", "4", "--dist", "loadfile")),
+    _Suite("tests/unit", "2 min 30 s", ("-n", "4", "--dist", "loadfile")),
     # One process: it keeps one Airflow for all tests, and the last of them starts four more.
     _Suite("tests/airflow", "3 min", python=_AIRFLOW),
-    _Suite("tests/spark", "12 min", ("-n", "3", *_BY_TEST)),
+    _Suite("tests/spark", "13 min", ("-n", "3", *_BY_TEST)),
     _Suite("tests/cluster", "13 min; 12 more with empty caches", ("-n", "3", *_BY_TEST)),
 )
 

@@ -125,6 +125,7 @@ def _told(stack: Stack) -> dict[str, str]:
     return {each["extra"]["job"]: each["extra"]["savepoint"] for each in events}
 
 
+@pytest.mark.soak
 def test_two_runs_at_once_and_a_clear_make_no_second_savepoint(world: Ground, stack: Stack) -> None:
     world.api.put(job("once"))
     world.operator.failing, world.operator.delay = {}, 0.5
@@ -138,6 +139,7 @@ def test_two_runs_at_once_and_a_clear_make_no_second_savepoint(world: Ground, st
     assert [each["try_number"] for each in _taking(stack, runs[0])] == [2]
 
 
+@pytest.mark.soak
 def test_a_task_that_is_marked_as_failed_is_adopted_when_it_is_cleared(
     world: Ground, stack: Stack
 ) -> None:

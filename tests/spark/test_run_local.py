@@ -139,6 +139,7 @@ def words(text: str) -> list[str]:
     return [word for word in text.split() if not re.search(r"\d|^(s|min|ago|just|now)$", word)]
 
 
+@pytest.mark.soak
 def test_the_page_about_local_runs_is_true(terminals: Terminals) -> None:
     (terminals.root / "visits.py").write_text(blocks("python")[0])
 
