@@ -48,7 +48,9 @@ def test_a_driver_that_runs_out_of_memory_is_rolled_back_and_told(
     job = Job(namespace, job_spec())
     job.begin()
 
-    job.spec["driver"] |= {"memory": "450m", "memoryOverhead": "16m"}
+    # A heap that is there from the beginning, and no room for anything beside it.
+    job.spec["driver"] |= {"memory": "512m", "memoryOverhead": "16m"}
+    job.spec["sparkConf"]["spark.driver.extraJavaOptions"] += " -Xms512m -XX:+AlwaysPreTouch"
     job.apply()
     job.await_operation("Rollback", "Succeeded", seconds=400)
 
