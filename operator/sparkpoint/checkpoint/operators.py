@@ -55,9 +55,7 @@ class OperatorMetadata:
 
 def parse_operator(data: bytes, path: str) -> OperatorMetadata:
     """What an operator's metadata file says."""
-    lines = lines_of(data, path)
-    version = version_of(lines[0], path, known=(1, 2))
-    content = as_object(parse("\n".join(lines[1:]), path), path, "the content")
+    version, content = _metadata(data, path)
     info = as_object(content.get("operatorInfo"), path, "operatorInfo")
     stores = as_list(content.get("stateStoreInfo"), path, "stateStoreInfo")
     if not stores:
@@ -105,9 +103,7 @@ def schema_texts(data: bytes, path: str) -> tuple[str, str] | None:
 
 def variable_names(data: bytes, path: str) -> tuple[str, ...] | None:
     """The state variables that an operator's metadata names, in order; None where it has none."""
-    lines = lines_of(data, path)
-    version_of(lines[0], path, known=(1, 2))
-    content = as_object(parse("\n".join(lines[1:]), path), path, "the content")
+    _, content = _metadata(data, path)
     text = content.get("operatorPropertiesJson")
     if not isinstance(text, str) or not text.strip():
         return None
@@ -117,6 +113,12 @@ def variable_names(data: bytes, path: str) -> tuple[str, ...] | None:
     found = as_list(properties["stateVariables"], path, "stateVariables")
     names = (as_object(each, path, "a state variable").get("stateName") for each in found)
     return tuple(sorted(as_text(name, path, "stateName") for name in names))
+
+
+def _metadata(data: bytes, path: str) -> tuple[int, dict[str, Json]]:
+    lines = lines_of(data, path)
+    version = version_of(lines[0], path, known=(1, 2))
+    return version, as_object(parse("\n".join(lines[1:]), path), path, "the content")
 
 
 def _store(value: Json, version: int, path: str) -> StoreMetadata:

@@ -5,7 +5,8 @@ Spark's default, and needs no Spark for it; what only Spark can do is in `spark/
 docs/state.md.
 """
 
-from sparkpoint.state.savepoints import RepartitionRequest, RepartitionResult, repartition
+from sparkpoint.state.children import ChildResult
+from sparkpoint.state.savepoints import RepartitionRequest, repartition
 from sparkpoint.state.survey import StoreSurvey, survey
 
-__all__ = ["RepartitionRequest", "RepartitionResult", "StoreSurvey", "repartition", "survey"]
+__all__ = ["ChildResult", "RepartitionRequest", "StoreSurvey", "repartition", "survey"]

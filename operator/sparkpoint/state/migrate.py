@@ -7,7 +7,6 @@ never changed: going back is restoring it.
 """
 
 import itertools
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +14,19 @@ from pathlib import Path
 from sparkpoint.checkpoint.names import ROCKSDB_PROVIDER
 from sparkpoint.checkpoint.plan import plan_batch
 from sparkpoint.savepoint import Manifest, Progress, Repository, Savepoint
-from sparkpoint.savepoint.leases import hold_to_read
 from sparkpoint.savepoint.manifest import QueryInfo
 from sparkpoint.savepoint.progress import Amount, Silent
 from sparkpoint.state.arrow import arrow_library, write_parquet
-from sparkpoint.state.children import capture_of, check_free, child_name
+from sparkpoint.state.children import (
+    ChildPlan,
+    ChildResult,
+    check_free,
+    check_settled,
+    child_name,
+    make_child,
+)
 from sparkpoint.state.errors import (
     NothingToDoError,
-    PendingBatchError,
     SparkFailedError,
     UnfaithfulError,
     UnsupportedStateError,
@@ -35,14 +39,13 @@ from sparkpoint.state.spark.migrating import Migrated, Migrating, QueryRows, Sto
 from sparkpoint.state.spark.process import require_spark, run_spark
 from sparkpoint.state.spark.raw import StoreName
 from sparkpoint.state.spark.words import condition_in
-from sparkpoint.state.sparkcopy import copy_to, spark_room
+from sparkpoint.state.sparkcopy import spark_room
 from sparkpoint.state.sparkmove import compared, tallies
 from sparkpoint.state.survey import operator_of
 from sparkpoint.state.tally import StoreTally, Tally
-from sparkpoint.state.workfolder import work_folder
 from sparkpoint.storage import DirectoryStore
 
-__all__ = ["MigrateRequest", "MigrateResult", "migrate"]
+__all__ = ["MigrateRequest", "migrate"]
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _TOGETHER = 8192
@@ -57,50 +60,34 @@ class MigrateRequest:
     work_folder: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MigrateResult:
-    """A new savepoint, and what was done for it."""
-
-    parent: Savepoint
-    savepoint: Savepoint
-    moved: dict[str, list[MovedStore]]
-    """Query -> its stores."""
-    seconds: float
-
-    @property
-    def rows(self) -> int:
-        """Of all stores."""
-        return sum(each.after.rows for stores in self.moved.values() for each in stores)
-
-
 def migrate(
     repository: Repository,
     savepoint: Savepoint,
     request: MigrateRequest,
     *,
     progress: Progress | None = None,
-) -> MigrateResult:
+) -> ChildResult:
     """Make a savepoint whose state is kept by RocksDB."""
-    begun, progress = time.monotonic(), progress or Silent()
+    progress = progress or Silent()
     manifest = savepoint.manifest
     queries = _queries_to_change(manifest)
     name = request.name or child_name(manifest.name, "-rocksdb")
     check_free(repository, manifest, name)
     require_spark("migrating to RocksDB")
     arrow_library("migrating to RocksDB")
-    purpose, pins = f"migrate {savepoint.key}", [manifest.files.table]
-    with (
-        hold_to_read(repository.store, purpose, pins=pins, progress=progress),
-        work_folder(request.work_folder, room=2 * spark_room(manifest)) as folder,
-    ):
-        copy = folder / "copy"
-        copy_to(repository, savepoint, copy, progress)
+
+    def change(copy: Path, folder: Path) -> dict[str, list[MovedStore]]:
         progress.start("writing to RocksDB with Spark", Amount())
-        moved = _migrated(queries, copy, folder)
-        request_to = capture_of(savepoint, name, trigger="migrate")
-        captured = repository.capture(DirectoryStore(copy), request_to, progress=progress)
-    seconds = round(time.monotonic() - begun, 3)
-    return MigrateResult(savepoint, captured.savepoint, moved, seconds)
+        return _migrated(queries, copy, folder)
+
+    plan = ChildPlan(
+        name=name,
+        what="migrate",
+        work_folder=request.work_folder,
+        room=2 * spark_room(manifest),
+        change=change,
+    )
+    return make_child(repository, savepoint, plan, progress=progress)
 
 
 def _queries_to_change(manifest: Manifest) -> list[QueryInfo]:
@@ -111,12 +98,7 @@ def _queries_to_change(manifest: Manifest) -> list[QueryInfo]:
     problems = [text for query in changing for text in _problems(query)]
     if problems:
         raise UnsupportedStateError(f"{manifest.name} cannot be migrated: {' '.join(problems)}")
-    if pending := [query for query in changing if query.pending]:
-        raise PendingBatchError(
-            f"{manifest.name} was taken while batch {pending[0].batch + 1} was running, which will "
-            "be replayed as it was begun. Let the query stop between two batches and take "
-            "another savepoint."
-        )
+    check_settled(manifest.name, changing)
     return changing
 
 

@@ -5,26 +5,23 @@ its own, which is removed whatever happens; nothing is published before the copy
 again and found faithful.
 """
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sparkpoint.savepoint import (
-    MaterializeRequest,
-    Mode,
-    Progress,
-    Repository,
-    Savepoint,
-    SinkPolicy,
-)
-from sparkpoint.savepoint.leases import hold_to_read
+from sparkpoint.savepoint import Progress, Repository, Savepoint
 from sparkpoint.savepoint.manifest import OperatorInfo, QueryInfo
 from sparkpoint.savepoint.progress import Amount, Silent
-from sparkpoint.state.children import capture_of, check_free, child_name
+from sparkpoint.state.children import (
+    ChildPlan,
+    ChildResult,
+    check_free,
+    check_settled,
+    child_name,
+    make_child,
+)
 from sparkpoint.state.errors import (
     NothingToDoError,
-    PendingBatchError,
     UnsupportedStateError,
     WorkFolderError,
 )
@@ -32,10 +29,8 @@ from sparkpoint.state.querystate import refusal_to_move
 from sparkpoint.state.repartition import MovedStore, repartition_query
 from sparkpoint.state.sparkmove import ROCKSDB, refusal_by_spark, repartition_by_spark
 from sparkpoint.state.survey import SavepointFiles, operator_of
-from sparkpoint.state.workfolder import work_folder
-from sparkpoint.storage import DirectoryStore
 
-__all__ = ["MAX_PARTITIONS", "RepartitionRequest", "RepartitionResult", "repartition"]
+__all__ = ["MAX_PARTITIONS", "RepartitionRequest", "repartition"]
 
 MAX_PARTITIONS = 10_000
 """Every partition costs files and some memory; more are hardly meant."""
@@ -54,56 +49,33 @@ class RepartitionRequest:
     """Where the copy is made; the system's folder for temporary files if None."""
 
 
-@dataclass(frozen=True, slots=True)
-class RepartitionResult:
-    """A new savepoint, and what was done for it."""
-
-    parent: Savepoint
-    savepoint: Savepoint
-    moved: dict[str, list[MovedStore]]
-    """Query -> its stores."""
-    seconds: float
-
-    @property
-    def rows(self) -> int:
-        """Of all stores."""
-        return sum(each.after.rows for stores in self.moved.values() for each in stores)
-
-
 def repartition(
     repository: Repository,
     savepoint: Savepoint,
     request: RepartitionRequest,
     *,
     progress: Progress | None = None,
-) -> RepartitionResult:
+) -> ChildResult:
     """Make a savepoint whose queries have so many state partitions."""
-    begun, progress = time.monotonic(), progress or Silent()
+    progress = progress or Silent()
     manifest = savepoint.manifest
     queries = _queries_to_change(repository, savepoint, request.partitions)
     name = request.name or child_name(manifest.name, f"-p{request.partitions}")
     check_free(repository, manifest, name)
-    purpose, pins = f"repartition {savepoint.key}", [manifest.files.table]
-    with (
-        hold_to_read(repository.store, purpose, pins=pins, progress=progress),
-        work_folder(request.work_folder, room=_ROOM * manifest.files.bytes) as folder,
-    ):
-        copy = DirectoryStore(folder / "copy")
-        whole = MaterializeRequest(mode=Mode.RESUME, sink_policy=SinkPolicy.IGNORE)
-        repository.materialize(savepoint, copy, whole, progress=progress)
-        moved = _moved(queries, folder, request.partitions, progress)
-        captured = repository.capture(
-            copy, capture_of(savepoint, name, trigger="repartition"), progress=progress
-        )
-    seconds = round(time.monotonic() - begun, 3)
-    return RepartitionResult(savepoint, captured.savepoint, moved, seconds)
+    plan = ChildPlan(
+        name=name,
+        what="repartition",
+        work_folder=request.work_folder,
+        room=_ROOM * manifest.files.bytes,
+        change=lambda copy, folder: _moved(queries, copy, folder, request.partitions, progress),
+    )
+    return make_child(repository, savepoint, plan, progress=progress)
 
 
 def _moved(
-    queries: list[QueryInfo], folder: Path, partitions: int, progress: Progress
+    queries: list[QueryInfo], copy: Path, folder: Path, partitions: int, progress: Progress
 ) -> dict[str, list[MovedStore]]:
     """Change the copy; query -> its stores."""
-    copy = folder / "copy"
     by_spark = [query for query in queries if _is_for_spark(query)]
     moved = {
         query.prefix: _moved_by_us(copy / query.prefix, partitions, progress)
@@ -153,12 +125,7 @@ def _queries_to_change(
         raise NothingToDoError(
             f"{manifest.name} has no state, or has it in {partitions} partitions already."
         )
-    if pending := [query for query in changing if query.pending]:
-        raise PendingBatchError(
-            f"{manifest.name} was taken while batch {pending[0].batch + 1} was running, which will "
-            "be replayed as it was begun. Let the query stop between two batches and take "
-            "another savepoint."
-        )
+    check_settled(manifest.name, changing)
     return changing
 
 

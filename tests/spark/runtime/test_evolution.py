@@ -1,9 +1,6 @@
 """New versions of queries with all kinds of state, and what a rehearsal says of each of them."""
 
-import json
-import shutil
 import signal
-import uuid
 from pathlib import Path
 
 import pytest
@@ -12,6 +9,7 @@ from sparkpoint.savepoint import CaptureRequest, Repository
 from sparkpoint.storage import DirectoryStore
 from tests.spark.runtime import truth
 from tests.spark.runtime.driver import Setting, agent_of, agent_options, driving
+from tests.spark.runtime.trying import another_query, verdicts_of
 from tests.spark.workloads.inputs import write_files
 
 SCRIPT = "evolved.py"
@@ -61,9 +59,7 @@ def test_what_a_new_version_does_to_its_state_is_known_before_it_runs(
         assert driver.end().clean
     job = tmp_path / "job"
     for name in verdicts:
-        copy = shutil.copytree(before.checkpoint(name.partition("-")[0]), job / name)
-        # Spark stops a query when another one of the same id is started.
-        (copy / "metadata").write_text(json.dumps({"id": str(uuid.uuid4())}))
+        another_query(before.checkpoint(name.partition("-")[0]), job / name)
     request = CaptureRequest(namespace="tests", job="job", name="all")
     Repository.init(DirectoryStore(repository)).capture(DirectoryStore(job), request)
 
@@ -77,8 +73,4 @@ def test_what_a_new_version_does_to_its_state_is_known_before_it_runs(
         info = agent.progress().rehearsal
 
     assert info is not None
-    found = {
-        name: (query.verdict, query.error.type if query.error else None)
-        for name, query in info.queries.items()
-    }
-    assert found == verdicts
+    assert verdicts_of(info) == verdicts

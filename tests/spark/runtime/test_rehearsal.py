@@ -1,9 +1,7 @@
 """Rehearsals on real Spark: what they say, and that nothing else comes of them."""
 
-import json
 import shutil
 import signal
-import uuid
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,6 +17,7 @@ from sparkpoint.savepoint import CaptureRequest, MaterializeRequest, Mode, Repos
 from sparkpoint.storage import DirectoryStore
 from tests.spark.runtime import truth
 from tests.spark.runtime.driver import SCRIPTS, Driver, Setting, driving
+from tests.spark.runtime.trying import another_query, verdicts_of
 from tests.spark.workloads.inputs import SCHEMA, write_files
 from tests.spark.workloads.providers import PROVIDERS
 from tests.spark.workloads.session import s3_conf
@@ -90,9 +89,7 @@ class Ground:
     def _capture(self, name: str, **queries: str) -> None:
         job = self.root / "jobs" / name
         for query, ran in queries.items():
-            copy = shutil.copytree(self.root / "ran" / ran, job / query)
-            # Spark stops a query when another one of the same id is started.
-            (copy / "metadata").write_text(json.dumps({"id": str(uuid.uuid4())}))
+            another_query(self.root / "ran" / ran, job / query)
         request = CaptureRequest(namespace="tests", job="job", name=name)
         self.repository.capture(DirectoryStore(job), request)
 
@@ -210,11 +207,7 @@ def test_every_query_gets_the_verdict_that_spark_has_about_it(
         info = rehearsed(driver, agent)
 
     assert info.verdict == "incompatible"
-    kinds = {
-        name: (query.verdict, query.error.type if query.error else None)
-        for name, query in info.queries.items()
-    }
-    assert kinds == {
+    assert verdicts_of(info) == {
         **CHANGES,
         "fails": ("incompatible", "USER_CODE"),
         "gone": ("incompatible", "QUERY_REMOVED"),

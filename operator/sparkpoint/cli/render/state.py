@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from sparkpoint.cli.render.text import fields, size, table
-from sparkpoint.state import RepartitionResult, StoreSurvey
-from sparkpoint.state.migrate import MigrateResult
+from sparkpoint.state import ChildResult, StoreSurvey
 from sparkpoint.state.repartition import MovedStore
 
 __all__ = ["moved_document", "moved_text", "survey_document", "survey_text"]
@@ -53,7 +52,7 @@ def survey_document(store: StoreSurvey) -> dict[str, object]:
     }
 
 
-def moved_text(result: RepartitionResult | MigrateResult) -> str:
+def moved_text(result: ChildResult) -> str:
     """What `state repartition` and `state migrate` print."""
     lines = fields(
         [
