@@ -1,7 +1,7 @@
 # The commands of this project. `make demo` and `make test` do their own set-up.
 .DEFAULT_GOAL := help
 .PHONY: help setup require airflow-setup lock crds demo demo-down test test-fast test-airflow lint helm-lint format bench \
-        soak cluster-up cluster-down images clean clean-cache
+        soak chaos cluster-up cluster-down images clean clean-cache
 
 UV_VERSION := 0.13.7
 CACHE      := $(or $(SPARKPOINT_CACHE),$(HOME)/.cache/sparkpoint)
@@ -88,6 +88,10 @@ test: lint airflow-setup ## Everything: unit tests, real Airflow, real Spark, re
 soak: setup airflow-setup ## The full counts of the crash and capture tests
 	@$(PY) -m pytest tests -q -m soak
 	@$(AIRFLOW_VENV)/bin/python -m pytest tests/airflow -q -m soak
+
+chaos: setup ## The crash matrix [STEPS=upgrade-stop-operator,…] [SEED=7 MINUTES=30] [LANES=2]
+	@$(PY) -m tests.chaos $(if $(STEPS),--steps $(STEPS)) $(if $(SEED),--seed $(SEED)) \
+	  $(if $(MINUTES),--minutes $(MINUTES)) $(if $(LANES),--lanes $(LANES))
 
 bench: setup ## Measure, and write docs/benchmarks.md
 	@$(PY) -m tests.bench

@@ -1,0 +1,1 @@
+"""The crash matrix: every phase of every operation, and what goes wrong in it."""

@@ -1,0 +1,85 @@
+"""The random campaign: operations and faults mixed by a seed, and the smallest list that fails."""
+
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+
+from dev.console import say
+from sparkpoint.lifecycle.phases import PLANS, Kind
+from tests.chaos.matrix import Case, Fault, Run, find_run, hindrance
+from tests.chaos.play import Player
+from tests.chaos.stage import STAGE_ERRORS, Stage
+
+__all__ = ["campaign", "draw", "shrink"]
+
+OpenStage = Callable[[], AbstractContextManager[Stage]]
+
+_LATEST = 20.0
+"""Seconds after its beginning at which an operation is struck, if not in a certain phase."""
+_MOST_TRIES = 12
+"""To make a failing list shorter; each opens a stage of its own."""
+
+
+def draw(seed: int) -> Iterator[Run]:
+    """Runs without end; the same seed gives the same ones."""
+    dice = random.Random(seed)
+    while True:
+        kind, fault = dice.choice(list(Kind)), dice.choice(list(Fault))
+        phase = dice.choice(PLANS[kind])
+        if dice.random() < 0.5:
+            yield Run(kind, (), fault, after=round(dice.uniform(0, _LATEST), 1))
+        elif not hindrance(Case(kind, phase, fault)):
+            yield Run(kind, (phase,), fault)
+
+
+def shrink(
+    steps: Sequence[Run], fails: Callable[[Sequence[Run]], bool], *, tries: int = _MOST_TRIES
+) -> list[Run]:
+    """Without the steps that are not needed to fail: each is left out in turn, the last one stays.
+
+    Bounded: what was not tried stays in.
+    """
+    kept, index = list(steps), len(steps) - 2
+    while index >= 0 and tries > 0:
+        fewer = kept[:index] + kept[index + 1 :]
+        tries -= 1
+        if fails(fewer):
+            kept = fewer
+        index -= 1
+    return kept
+
+
+def campaign(open_stage: OpenStage, seed: int, minutes: float, steps: str) -> int:
+    """Exit code: 0 if everything was exact at every quiet point."""
+    named = [find_run(name) for name in steps.split(",")] if steps else None
+    deadline = time.monotonic() + minutes * 60
+    done: list[Run] = []
+    wanted = named if named is not None else _until(deadline, draw(seed))
+    if not _fails(open_stage, wanted, done):
+        say(f"{len(done)} steps, exact after each: seed {seed}")
+        return 0
+    smallest = shrink(done, lambda fewer: _fails(open_stage, fewer, []))
+    say(f"Fails: make chaos SEED={seed} STEPS={','.join(run.name for run in smallest)}")
+    return 1
+
+
+def _until(deadline: float, runs: Iterator[Run]) -> Iterator[Run]:
+    while time.monotonic() < deadline:
+        yield next(runs)
+
+
+def _fails(open_stage: OpenStage, runs: Sequence[Run] | Iterator[Run], done: list[Run]) -> bool:
+    """Play them on a fresh stage; `done` are those that were begun."""
+    with open_stage() as stage:
+        player = Player(stage)
+        for run in runs:
+            done.append(run)
+            began = time.monotonic()
+            try:
+                played = player.play(run)
+            except STAGE_ERRORS as failure:
+                say(f"{failure}\n✗ {run.name}, step {len(done)}")
+                return True
+            say(f"✓ {run.name}: {played.ended}, {time.monotonic() - began:.0f} s")
+    return False

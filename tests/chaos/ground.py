@@ -1,0 +1,46 @@
+"""The cluster of the crash matrix, and stages on it."""
+
+import contextlib
+import os
+import tempfile
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+from dev.cache import exclusive
+from dev.cluster.lifecycle import Cluster, raise_cluster
+from dev.console import Problem
+from dev.image.load import load_images
+from dev.operator import NAMESPACE as OPERATOR
+from tests.chaos.stage import Stage
+
+__all__ = ["ground", "stage_on"]
+
+_CRDS = Path(__file__).parent.parent.parent / "crds"
+
+
+def ground() -> Cluster:
+    """The cluster of the tests without an operator: every stage has its own."""
+    name = os.environ.get("TEST_CLUSTER", "test")
+    if os.environ.get("CONTEXT"):
+        raise Problem("The crash matrix stops the programs of a node.", remedy="leave CONTEXT out.")
+    with exclusive(f"tests-of-{name}"):
+        cluster = raise_cluster(name)
+        load_images(cluster)
+        cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(_CRDS))
+        cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", str(_CRDS))
+        away = ("delete", "deployment", "--all", "--ignore-not-found")
+        cluster.kubectl("-n", OPERATOR, *away)
+    return cluster
+
+
+@contextlib.contextmanager
+def stage_on(cluster: Cluster, *, on_s3: bool) -> Iterator[Stage]:
+    """A stage, and its end."""
+    with tempfile.TemporaryDirectory(prefix="sparkpoint-chaos-") as folder:
+        stage = Stage(cluster, f"chaos-{uuid.uuid4().hex[:6]}", Path(folder), on_s3=on_s3)
+        try:
+            stage.open()
+            yield stage
+        finally:
+            stage.close()
