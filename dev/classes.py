@@ -14,11 +14,14 @@ from dev.cache import digest_of, exclusive
 from dev.console import run_program, step
 from dev.sparks import other_spark
 
-__all__ = ["SHORT_LIVED", "Archive", "archived_classes"]
+__all__ = ["INTERPRETED", "SHORT_LIVED", "Archive", "archived_classes"]
 
 _SCRIPT = Path(__file__).parent.parent / "images" / "archive_classes.py"
 # A test's JVM lives for minutes: compiling its code well costs more than it gives.
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# The same for the Java that Spark writes and compiles for every plan: a third of the processor time
+# up to the first commits, for a few rows.
+INTERPRETED: Mapping[str, str] = {"spark.sql.codegen.wholeStage": "false"}
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Archive:
     @property
     def properties(self) -> Mapping[str, str]:
         """Of Spark."""
-        return {"spark.driver.extraClassPath": str(self.home / "classpath.jar")}
+        return {"spark.driver.extraClassPath": str(self.home / "classpath.jar"), **INTERPRETED}
 
 
 def archived_classes(version: str | None = None) -> Archive:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dev.classes import SHORT_LIVED
+from dev.classes import INTERPRETED, SHORT_LIVED
 from dev.image.build import DEFAULT_SPARK_VERSION
 
 __all__ = [
@@ -45,6 +45,7 @@ SHORT_CONF = {
     "spark.ui.enabled": "false",
     "spark.driver.extraJavaOptions": SHORT_LIVED,
     "spark.executor.extraJavaOptions": SHORT_LIVED,
+    **INTERPRETED,
     # Spark's own 10 ms cost a fifth of a core for every query that is idle.
     "spark.sql.streaming.pollingDelay": "500ms",
 }
