@@ -29,9 +29,11 @@ from sparkpoint.lifecycle.actions import (
     Adopt,
     Capture,
     DeletePod,
+    Examine,
     OpenGate,
     Rehearse,
     Release,
+    Repartition,
     RequestStop,
     StartDriver,
     StartWorker,
@@ -204,7 +206,7 @@ class Executor:
             raise NotFoundError(f"worker {action.name} belongs to no operation")
         if isinstance(task, Adopt | Capture):
             await self._savepoints.announce(seen, stored.spec, operation, task.savepoint)
-        if isinstance(task, Rehearse):
+        if isinstance(task, Rehearse | Examine | Repartition):
             repository = await self._savepoints.place_of(task.savepoint, seen, record)
         line = arguments(
             owner, stored.spec, task, repository=repository, trigger=trigger_of(operation).value
@@ -218,7 +220,7 @@ class Executor:
         self, action: StartWorker, stored: Stored, line: list[str], owner: objects.Owner
     ) -> tuple[Object, ...]:
         task, name = action.task, action.name
-        if isinstance(task, Rehearse):
+        if isinstance(task, Rehearse | Repartition):
             return objects.spark_worker_objects(
                 owner, stored.spec, name=name, arguments=line, run=task.run, script=stored.script
             )

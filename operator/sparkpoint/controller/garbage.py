@@ -155,7 +155,7 @@ def _is_read(pod: Object, record: Record) -> bool:
     if operation is None:
         return record.finished or record.suspended
     # Whatever is captured or removed now, the stop before it has noted how the driver ended.
-    return operation.phase in (Phase.CAPTURE, Phase.CLEAN)
+    return operation.phase in (Phase.CAPTURE, Phase.MODIFY, Phase.CLEAN)
 
 
 def answered_workers(

@@ -22,6 +22,7 @@ from sparkpoint.controller.savepointobjects import (
 )
 from sparkpoint.controller.wishes import restore_key
 from sparkpoint.controller.workerfacts import worker_answer
+from sparkpoint.lifecycle.phases import Phase
 from sparkpoint.lifecycle.record import Operation, Record, Run
 from sparkpoint.runtime.model import SavepointSummary
 from sparkpoint.worker.model import Details
@@ -56,13 +57,18 @@ class OperationSavepoints:
         return await self._write(seen, body, status)
 
     async def complete(self, seen: Observation, after: Record) -> None:
-        """Fill it in, if this pass has seen that it is captured.
+        """Fill it in, if this pass has seen that it is captured, or made of one that was.
 
         Before the job's record says so: what was seen may be gone at the next look.
         """
+        before = seen.job.record
+        for name in (_captured_now(before.operation, after), _moved_now(before, after)):
+            if name is not None:
+                await self._complete(seen, name, after)
+
+    async def _complete(self, seen: Observation, name: str, after: Record) -> None:
         before, spec = seen.job.record.operation, seen.intent.spec
-        name = _captured_now(before, after)
-        if name is None or before is None or spec is None:
+        if before is None or spec is None:
             return
         body = await self.announce(seen, spec, before, name)
         former = status_of(body)
@@ -132,6 +138,16 @@ def _captured_now(before: Operation | None, after: Record) -> str | None:
         return after.operation.savepoint if after.operation.captured else None
     ended = after.last
     return ended.savepoint if ended is not None and ended.id == before.id else None
+
+
+def _moved_now(before: Record, after: Record) -> str | None:
+    """What a worker was seen to have made of it, in other partitions: the job begins from it."""
+    operation = before.operation
+    if operation is None or operation.phase is not Phase.MODIFY or operation.target is None:
+        return None
+    made, begun = operation.target.origin.savepoint, after.run
+    switched = begun is not None and begun != before.run
+    return made if switched and begun is not None and begun.source.savepoint == made else None
 
 
 def _captured_run(record: Record) -> Run | None:

@@ -56,7 +56,7 @@ def report(seen: Observation, decision: Decision, obstacle: Obstacle | None) -> 
             progress=seen.answer.progress if seen.answer is not None and same else None,
             address=_address(driver),
             executors=seen.executors,
-            partitions=_partitions(seen.intent.spec, newest),
+            partitions=_partitions(decision.record, seen.intent.spec, newest),
             spark_version=_spark_version(seen.intent.spec, newest),
             savepoint=newest,
             source_id=_source_id(seen, decision.record),
@@ -144,10 +144,14 @@ def _address(driver: Object | None) -> str | None:
     return f"{address}:{AGENT_PORT}" if address else None
 
 
-def _partitions(spec: JobSpec | None, newest: Object | None) -> int | None:
-    """As the spec says, else as the newest savepoint has them."""
-    if spec is not None and spec.state.partitions is not None:
-        return spec.state.partitions
+def _partitions(record: Record, spec: JobSpec | None, newest: Object | None) -> int | None:
+    """As the revision that runs says, which need not be the spec's, else as the newest savepoint
+    has them."""
+    said = spec.state.partitions if spec is not None else None
+    if record.run is not None and record.run.revision.fixed:
+        said = record.run.revision.partitions
+    if said is not None:
+        return said
     queries = status_of(newest).get("queries") or [] if newest is not None else []
     return max((query.get("partitions") or 0 for query in queries), default=0) or None
 

@@ -17,6 +17,7 @@ __all__ = ["Part", "effective", "part_of", "revision_of"]
 
 _LENGTH: Final = 10
 _Path = tuple[str, ...]
+_PARTITIONS: Final = ("state", "partitions")
 
 
 class Part(Enum):
@@ -41,7 +42,7 @@ _PARTS: Final[dict[_Path, Part]] = {
     ("executor", "env"): Part.CODE,
     ("executor", "envFrom"): Part.CODE,
     ("state", "provider"): Part.STATE,
-    ("state", "partitions"): Part.STATE,
+    _PARTITIONS: Part.STATE,
     ("state", "formatVersion"): Part.STATE,
     ("restartNonce",): Part.NAME,
     ("checkpoint", "adopt"): Part.LIVE,
@@ -59,7 +60,7 @@ _PARTS: Final[dict[_Path, Part]] = {
 
 _MEANT: Final[dict[_Path, object]] = {
     ("state", "provider"): StateProvider.ROCKSDB.value,
-    ("state", "partitions"): 200,
+    _PARTITIONS: 200,
     ("state", "changelog"): True,
 }
 """What leaving a field out means for a new job: saying it changes nothing."""
@@ -79,8 +80,11 @@ def revision_of(spec: JobSpec, *, script_digest: str | None) -> Revision:
             parts[part_of(path)].append((path, value))
     code = _digest(parts[Part.CODE], script_digest)
     size, state = _digest(parts[Part.SIZE]), _digest(parts[Part.STATE])
+    fixed = _digest([each for each in parts[Part.STATE] if each[0] != _PARTITIONS])
     name = _digest(code, size, state, parts[Part.NAME])
-    return Revision(name=name, code=code, size=size, state=state)
+    return Revision(
+        name=name, code=code, size=size, state=state, fixed=fixed, partitions=spec.state.partitions
+    )
 
 
 def effective(stored: JobSpec, current: JobSpec) -> JobSpec:

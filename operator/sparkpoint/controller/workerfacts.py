@@ -21,6 +21,7 @@ from sparkpoint.worker.model import Details
 __all__ = ["WorkerAnswer", "is_worker", "worker_answer", "worker_fact"]
 
 _LOST = "NodeLost"
+_FAILURES = ("Failed", "Refused")
 
 
 class WorkerAnswer(Document):
@@ -61,6 +62,8 @@ def worker_fact(pod: Object, *, lost_since: datetime | None = None) -> WorkerFac
         answer=answer.answer if answer is not None else "",
         kind=(answer.kind or "") if answer is not None else "",
         message=answer.message if answer is not None else _silence(pod),
+        final=answer is not None and answer.answer in _FAILURES and not answer.retry_helps,
+        savepoint=_savepoint(answer),
         batches=_batches(answer),
         created=created_at(pod),
         stuck=_LOST if lost_since is not None else stuck_reason(pod),
@@ -78,6 +81,11 @@ def _state(pod: Object, answer: WorkerAnswer | None) -> WorkerState:
 def _batches(answer: WorkerAnswer | None) -> dict[str, int]:
     summary = answer.savepoint if answer is not None else None
     return dict(summary.batches) if summary is not None else {}
+
+
+def _savepoint(answer: WorkerAnswer | None) -> str:
+    summary = answer.savepoint if answer is not None else None
+    return summary.name if summary is not None else ""
 
 
 def _silence(pod: Object) -> str:

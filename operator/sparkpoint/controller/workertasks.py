@@ -9,7 +9,15 @@ from sparkpoint.api.job import JobSpec
 from sparkpoint.controller import objects
 from sparkpoint.controller.objects import Owner, Repository
 from sparkpoint.controller.objects.environment import literal
-from sparkpoint.lifecycle.actions import Adopt, Capture, Rehearse, RemoveData, Task
+from sparkpoint.lifecycle.actions import (
+    Adopt,
+    Capture,
+    Examine,
+    Rehearse,
+    RemoveData,
+    Repartition,
+    Task,
+)
 from sparkpoint.lifecycle.record import Run
 
 __all__ = ["arguments", "capture_arguments", "repository_arguments"]
@@ -29,6 +37,10 @@ def arguments(
             return capture_arguments(owner, spec, task, repository=repository, trigger=trigger)
         case Rehearse():
             return _rehearse(owner, spec, task, repository)
+        case Examine():
+            return _examine(owner, spec, task, repository)
+        case Repartition():
+            return _repartition(owner, task, repository)
         case RemoveData():
             return _remove(owner, spec, task)
         case _:
@@ -82,6 +94,32 @@ def _rehearse(
         "--",
         literal(objects.script_path(spec)),
         *spec.args,
+    ]
+
+
+def _examine(
+    owner: Owner, spec: JobSpec, task: Examine, repository: Repository | None
+) -> list[str]:
+    return [
+        "repartition",
+        "--check",
+        *("--name", task.savepoint),
+        *_job(owner),
+        *repository_arguments(repository),
+        *_captured_from(owner, spec, task.captured_from),
+        *("--partitions", str(task.partitions)),
+    ]
+
+
+def _repartition(owner: Owner, task: Repartition, repository: Repository | None) -> list[str]:
+    return [
+        "repartition",
+        *("--name", task.savepoint),
+        *_job(owner),
+        *repository_arguments(repository),
+        *("--partitions", str(task.partitions)),
+        *("--as", task.made),
+        *("--scratch", objects.LOCAL_DIRECTORY),
     ]
 
 

@@ -11,10 +11,12 @@ __all__ = [
     "Capture",
     "DeletePod",
     "Event",
+    "Examine",
     "OpenGate",
     "Rehearse",
     "Release",
     "RemoveData",
+    "Repartition",
     "RequestStop",
     "StartDriver",
     "StartWorker",
@@ -105,6 +107,39 @@ class Rehearse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Examine:
+    """Find out whether the state in a savepoint can be had in the partitions of a revision."""
+
+    run: Run
+    savepoint: str
+    partitions: int
+    captured_from: Run | None = None
+    """As of a trial."""
+
+    @property
+    def revision(self) -> Revision:
+        """Whose image the worker pod gets."""
+        return self.run.revision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repartition:
+    """Make a savepoint in other partitions of one that is there, which stays as it is."""
+
+    run: Run
+    """What begins from it."""
+    savepoint: str
+    made: str
+    """Name of the new one."""
+    partitions: int
+
+    @property
+    def revision(self) -> Revision:
+        """Whose image the worker pod gets: what writes the state is what will read it."""
+        return self.run.revision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveData:
     """Remove what the job's policy does not retain: its epoch directories."""
 
@@ -115,7 +150,7 @@ class RemoveData:
     """Whose image the worker pod gets."""
 
 
-Task = Adopt | Capture | Rehearse | RemoveData
+Task = Adopt | Capture | Rehearse | Examine | Repartition | RemoveData
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

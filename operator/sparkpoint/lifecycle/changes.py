@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from sparkpoint.lifecycle.phases import Kind
-from sparkpoint.lifecycle.record import Begin, Held, Run
+from sparkpoint.lifecycle.record import Begin, Held, Revision, Run
 from sparkpoint.lifecycle.world import Wish, World
 
 __all__ = ["Change", "change", "is_of_wish"]
@@ -44,12 +44,8 @@ def _of_revision(world: World) -> Change | None:
         return None
     new, old = wish.revision, run.revision
     if new.state != old.state and _has_state(run) and wish.policy.mode != "Stateless":
-        sentence = (
-            "spec.state cannot change while there is state: the number of partitions and the "
-            "provider are fixed in the checkpoint. Set them back, or give up the state with "
-            "spec.upgrade.mode: Stateless."
-        )
-        return Change(kind=Kind.UPGRADE, refusal=sentence)
+        wanted = Change(kind=Kind.REPARTITION, refusal=_not_movable(world, run))
+        return wanted if wanted.refusal else _unless_held(world, wanted)
     if new.code != old.code or new.state != old.state:
         return _unless_held(world, Change(kind=Kind.UPGRADE))
     return _unless_held(world, Change(kind=Kind.RESCALE if new.size != old.size else Kind.RESTART))
@@ -58,6 +54,39 @@ def _of_revision(world: World) -> Change | None:
 def _has_state(run: Run) -> bool:
     """Whether anything was ever written, or would be lost: a first run may not have come so far."""
     return run.opened or run.left is not None or run.source.begin is not Begin.EMPTY
+
+
+def _not_movable(world: World, run: Run) -> str:
+    """Why state cannot be brought to what spec.state says; empty if it can be tried."""
+    new, old = world.wish.revision, run.revision
+    if old.fixed and new.fixed != old.fixed:
+        return (
+            "spec.state: the provider and the format are fixed in the checkpoint while there is "
+            "state. Set them back, or give up the state with spec.upgrade.mode: Stateless. To go "
+            "from HDFSBacked to RocksDB, migrate a savepoint with `sparkpoint state migrate`, and "
+            "restore it in a new job."
+        )
+    if new.partitions is None:
+        return (
+            "spec.state.partitions was said before and is left out now, which does not say how "
+            f"many there are to be. Set it back{_number(old)}, or to another number."
+        )
+    if not world.wish.policy.repository:
+        return (
+            "spec.state.partitions: other partitions are made of a savepoint, and there is no "
+            "place for one. Set spec.savepoints.repository, or the number back"
+            f"{_number(old)}."
+        )
+    if not run.opened and "/" in (run.source.savepoint or ""):
+        return (
+            "spec.state.partitions: the job has not begun yet from the savepoint of another job. "
+            f"Let it begin with the number as it was{_number(old)}, then change it."
+        )
+    return ""
+
+
+def _number(revision: Revision) -> str:
+    return f" to {revision.partitions}" if revision.partitions is not None else ""
 
 
 def _not_ready(world: World) -> str:

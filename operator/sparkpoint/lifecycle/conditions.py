@@ -38,6 +38,7 @@ class JobWord(Enum):
     UPGRADING = "Upgrading"
     RESCALING = "Rescaling"
     RESTARTING = "Restarting"
+    REPARTITIONING = "Repartitioning"
     SUSPENDING = "Suspending"
     SUSPENDED = "Suspended"
     RESTORING = "Restoring"
@@ -53,6 +54,7 @@ _WORDS = {
     Kind.UPGRADE: JobWord.UPGRADING,
     Kind.RESCALE: JobWord.RESCALING,
     Kind.RESTART: JobWord.RESTARTING,
+    Kind.REPARTITION: JobWord.REPARTITIONING,
     Kind.SUSPEND: JobWord.SUSPENDING,
     Kind.RESUME: JobWord.STARTING,
     Kind.RESTORE: JobWord.RESTORING,
@@ -111,6 +113,7 @@ class Reason(Enum):
     SAVEPOINT_FAILED = "SavepointFailed"
     NOT_PREPARED = "NotPrepared"
     SCRIPT_FAILED = "ScriptFailed"
+    NOT_REPARTITIONED = "NotRepartitioned"
     DRIVER_FAILING = "DriverFailing"
     OBJECT_REFUSED = "ObjectRefused"
     NOT_ADOPTED = "NotAdopted"
@@ -314,6 +317,7 @@ _HELD = {
         Reason.SAVEPOINT_FAILED,
         Reason.NOT_PREPARED,
         Reason.SCRIPT_FAILED,
+        Reason.NOT_REPARTITIONED,
         Reason.GAVE_UP,
     )
 }
@@ -326,6 +330,8 @@ _REMEDIES = {
     Reason.NOT_PREPARED: "Check that a worker pod can be scheduled, and can read the savepoint.",
     Reason.SCRIPT_FAILED: "What ran before runs on. Correct the code, or set "
     "spec.upgrade.compatibility to Warn if it can start in its driver alone.",
+    Reason.NOT_REPARTITIONED: "What ran before runs on, in the partitions that it has. Set "
+    "spec.state.partitions back, or give up the state with spec.upgrade.mode: Stateless.",
     Reason.GAVE_UP: "Change spec.restartNonce to start it again.",
 }
 

@@ -13,6 +13,7 @@ from sparkpoint.lifecycle.steps.adopt import adopt
 from sparkpoint.lifecycle.steps.capture import capture
 from sparkpoint.lifecycle.steps.clean import clean, hurried, overdue, released
 from sparkpoint.lifecycle.steps.launch import launch
+from sparkpoint.lifecycle.steps.modify import modify
 from sparkpoint.lifecycle.steps.observe import observe
 from sparkpoint.lifecycle.steps.prepare import prepare
 from sparkpoint.lifecycle.steps.stop import stop
@@ -29,6 +30,7 @@ _PHASES = {
     Phase.PREPARE: prepare,
     Phase.STOP: stop,
     Phase.CAPTURE: capture,
+    Phase.MODIFY: modify,
     Phase.LAUNCH: launch,
     Phase.OBSERVE: observe,
     Phase.CLEAN: clean,
@@ -115,7 +117,7 @@ def _stands(record: Record) -> bool:
     operation = record.operation
     if operation is None:
         return record.suspended or record.finished
-    return operation.fenced and operation.phase in (Phase.CAPTURE, Phase.CLEAN)
+    return operation.fenced and operation.phase in (Phase.CAPTURE, Phase.MODIFY, Phase.CLEAN)
 
 
 def _step(world: World) -> Step:

@@ -7,14 +7,15 @@ __all__ = [
     "directory_name",
     "driver_name",
     "life_of",
+    "moved_name",
     "operation_id",
     "savepoint_name",
     "worker_name",
 ]
 
 _LIFE = 8
-_LONGEST = 63
-"""Characters of a SparkSavepoint's name."""
+_LONGEST = 63 - len("-p100000")
+"""Characters of a SparkSavepoint's name, without the ending of one that is made of it."""
 
 
 def life_of(uid: str) -> str:
@@ -40,6 +41,11 @@ def savepoint_name(job: str, operation: str, life: str) -> str:
     rest = f"-{operation}-{life}"
     # The life alone tells jobs apart, so that a long name may lose its end.
     return f"{job[: _LONGEST - len(rest)].rstrip('-')}{rest}"
+
+
+def moved_name(savepoint: str, partitions: int) -> str:
+    """What is made of a savepoint that an operation captures: the same in other partitions."""
+    return f"{savepoint}-p{partitions}"
 
 
 def directory_name(epoch: int, life: str) -> str:

@@ -23,6 +23,7 @@ class Kind(Enum):
     UPGRADE = "Upgrade"
     RESCALE = "Rescale"
     RESTART = "Restart"
+    REPARTITION = "Repartition"
     SUSPEND = "Suspend"
     RESUME = "Resume"
     RESTORE = "Restore"
@@ -36,6 +37,7 @@ PURPOSES: dict[Kind, str] = {
     Kind.UPGRADE: "The spec has other code, or anything else but the size of the executors.",
     Kind.RESCALE: "The spec has other executors.",
     Kind.RESTART: "`restartNonce` has changed.",
+    Kind.REPARTITION: "The spec has other `state.partitions`, alone or with anything else.",
     Kind.SUSPEND: "`suspend` is set.",
     Kind.RESUME: "`suspend` is set no longer.",
     Kind.RESTORE: "`restoreFrom` has changed.",
@@ -52,6 +54,7 @@ class Phase(Enum):
     PREPARE = "Prepare"
     STOP = "Stop"
     CAPTURE = "Capture"
+    MODIFY = "Modify"
     LAUNCH = "Launch"
     OBSERVE = "Observe"
     CLEAN = "Clean"
@@ -62,6 +65,7 @@ MEANINGS: dict[Phase, str] = {
     Phase.PREPARE: "The code is tried on a copy of the savepoint; what runs, runs on.",
     Phase.STOP: "The driver is brought to a boundary and ends; no pod of it is left.",
     Phase.CAPTURE: "What the stop did not capture itself is captured by a worker pod.",
+    Phase.MODIFY: "A worker pod brings what was captured to other partitions: a second savepoint.",
     Phase.LAUNCH: "The next driver starts, restores what it begins from, and waits at its gate.",
     Phase.OBSERVE: "The gate is open: the driver has to prove itself by commits.",
     Phase.CLEAN: "What the job's policy does not retain is removed.",
@@ -74,6 +78,7 @@ PLANS: dict[Kind, tuple[Phase, ...]] = {
     Kind.UPGRADE: (Phase.PREPARE, Phase.STOP, Phase.CAPTURE, *_RUN),
     Kind.RESCALE: (Phase.STOP, Phase.CAPTURE, *_RUN),
     Kind.RESTART: (Phase.STOP, Phase.CAPTURE, *_RUN),
+    Kind.REPARTITION: (Phase.PREPARE, Phase.STOP, Phase.CAPTURE, Phase.MODIFY, *_RUN),
     Kind.SUSPEND: (Phase.STOP, Phase.CAPTURE),
     Kind.RESUME: (Phase.STOP, Phase.CAPTURE, *_RUN),
     Kind.RESTORE: (Phase.PREPARE, Phase.STOP, Phase.CAPTURE, *_RUN),
@@ -98,6 +103,7 @@ INTERRUPTIONS: dict[Phase, str] = {
     Phase.PREPARE: "It takes over at once; the job was not touched.",
     Phase.STOP: "It waits until the job stands and its state is safe.",
     Phase.CAPTURE: "It waits until the state is safe; no driver of the former wish is started.",
+    Phase.MODIFY: "It waits for the savepoint; no driver of the former wish is started.",
     Phase.LAUNCH: "It takes over at once; behind the gate nothing was written yet.",
     Phase.OBSERVE: "It takes over at once; what runs is stopped like any other run.",
     Phase.CLEAN: "There is none: a job that is being deleted has no other wish.",

@@ -40,7 +40,12 @@ class Revision:
     size: str = ""
     """Digest of the executors."""
     state: str = ""
-    """Digest of what is fixed in a checkpoint: partitions and provider."""
+    """Digest of what is fixed in a checkpoint: partitions, provider and format."""
+    fixed: str = ""
+    """Digest of the same without the partitions, which alone can be changed; empty in records from
+    before it was written down."""
+    partitions: int | None = None
+    """Of the state, as far as the spec says."""
 
 
 class Begin(Enum):
@@ -133,7 +138,7 @@ class Operation:
     fenced: bool = False
     """A pod on a lost node may live on: its directory is left to it."""
     tries: int = 0
-    """Worker pods of the present phase that failed: the next one has another name."""
+    """Worker pods of the present phase that are done with: the next one has another name."""
     launches: int = 1
     """Drivers that were started, or will be."""
     base: tuple[tuple[str, int], ...] = ()
@@ -147,6 +152,11 @@ class Operation:
     adopt: Adoption | None = None
     """What is captured before anything starts; only by Start."""
     message: str = ""
+
+    @property
+    def moves(self) -> bool:
+        """What it captures is not what the target begins from, but what that is made of."""
+        return self.kind is Kind.REPARTITION and self.launches == 1
 
     def spent_until(self, now: datetime) -> tuple[tuple[Phase, float], ...]:
         """With the present phase; one that is gone through again has the sum of both times."""

@@ -21,6 +21,7 @@ __all__ = [
     "hold",
     "last_commit",
     "next_savepoint",
+    "refuse",
     "wait",
 ]
 
@@ -143,7 +144,7 @@ def _switched(record: Record) -> Record:
 
 def _goes_on(operation: Operation, run: Run) -> bool:
     """Whether it begins where the run before it stood: only then its batches are counted on."""
-    if run.origin.begin is Begin.CONTINUE:
+    if run.origin.begin is Begin.CONTINUE or operation.kind is Kind.REPARTITION:
         return True
     return run.origin.savepoint is not None and run.origin.savepoint == operation.savepoint
 
@@ -215,6 +216,11 @@ def held_back(world: World, reason: str, message: str) -> Record:
     first = hold(world, reason, message, until=world.now)
     failures = first.held.failures if first.held is not None else 1
     return hold(world, reason, message, until=world.now + backoff(world, failures))
+
+
+def refuse(world: World, reason: str, message: str) -> Step:
+    """The operation fails before it touched anything; it is tried again later."""
+    return finish(replace(world, record=held_back(world, reason, message)), Result.FAILED, message)
 
 
 def backoff(world: World, failures: int) -> timedelta:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from sparkpoint.lifecycle.changes import change
-from sparkpoint.lifecycle.naming import directory_name
+from sparkpoint.lifecycle.naming import directory_name, moved_name
 from sparkpoint.lifecycle.phases import Kind
 from sparkpoint.lifecycle.record import Begin, Origin, Record, Revision, Run
 from sparkpoint.lifecycle.world import World
@@ -31,8 +31,8 @@ def captures(world: World, kind: Kind) -> bool:
     match kind:
         case Kind.UPGRADE:
             return policy.mode != "LastCommit"
-        case Kind.RESTORE:
-            # What is given up is captured first: going back can be undone.
+        case Kind.RESTORE | Kind.REPARTITION:
+            # What is given up, or changed, is captured first: it can be undone.
             return True
         case Kind.SUSPEND:
             return run.opened
@@ -52,6 +52,8 @@ def target(world: World, kind: Kind, savepoint: str | None) -> Run | None:
     match kind:
         case Kind.UPGRADE:
             return _upgraded(world, run, savepoint)
+        case Kind.REPARTITION:
+            return _repartitioned(world, run, savepoint)
         case Kind.RESTORE:
             return _next(world.record, run, revision, _wished_origin(world))
         case Kind.RESCALE | Kind.RESTART:
@@ -160,6 +162,16 @@ def _upgraded(world: World, run: Run, savepoint: str | None) -> Run:
     if mode == "LastCommit" or savepoint is None:
         return continued(run, revision)
     origin = Origin(begin=Begin.SAVEPOINT, savepoint=savepoint)
+    return _next(world.record, run, revision, origin)
+
+
+def _repartitioned(world: World, run: Run, savepoint: str | None) -> Run:
+    """From what is made of the savepoint: its name is written down long before it is there."""
+    revision = world.wish.revision
+    if savepoint is None or revision.partitions is None:
+        raise ValueError("nothing says what to make of which savepoint")
+    moved = moved_name(savepoint, revision.partitions)
+    origin = Origin(begin=Begin.SAVEPOINT, savepoint=moved)
     return _next(world.record, run, revision, origin)
 
 

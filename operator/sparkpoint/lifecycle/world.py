@@ -245,7 +245,11 @@ class WorkerFact:
     refused: bool = False
     """It never was: the API server does not take it."""
     answer: str = ""
-    """Captured, NothingCommitted, Compatible, Incompatible, Unknown, Removed."""
+    """Captured, NothingCommitted, Compatible, Incompatible, Unknown, Repartitioned, Removed."""
+    final: bool = False
+    """Of a failure: the same again fails again, unless somebody changes something."""
+    savepoint: str = ""
+    """Name of the one that it has made, or found."""
     kind: str = ""
     """Of an answer that leaves the question open, if its reason is certain: SavepointUnreadable or
     ScriptRaises of a trial."""

@@ -6,7 +6,14 @@ docs/state.md.
 """
 
 from sparkpoint.state.children import ChildResult
-from sparkpoint.state.savepoints import RepartitionRequest, repartition
+from sparkpoint.state.savepoints import RepartitionRequest, check_repartition, repartition
 from sparkpoint.state.survey import StoreSurvey, survey
 
-__all__ = ["ChildResult", "RepartitionRequest", "StoreSurvey", "repartition", "survey"]
+__all__ = [
+    "ChildResult",
+    "RepartitionRequest",
+    "StoreSurvey",
+    "check_repartition",
+    "repartition",
+    "survey",
+]

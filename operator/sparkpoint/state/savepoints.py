@@ -27,10 +27,15 @@ from sparkpoint.state.errors import (
 )
 from sparkpoint.state.querystate import refusal_to_move
 from sparkpoint.state.repartition import MovedStore, repartition_query
-from sparkpoint.state.sparkmove import ROCKSDB, refusal_by_spark, repartition_by_spark
+from sparkpoint.state.sparkmove import (
+    ROCKSDB,
+    refusal_by_spark,
+    repartition_by_spark,
+    require_spark_to_move,
+)
 from sparkpoint.state.survey import SavepointFiles, operator_of
 
-__all__ = ["MAX_PARTITIONS", "RepartitionRequest", "repartition"]
+__all__ = ["MAX_PARTITIONS", "RepartitionRequest", "check_repartition", "repartition"]
 
 MAX_PARTITIONS = 10_000
 """Every partition costs files and some memory; more are hardly meant."""
@@ -72,6 +77,19 @@ def repartition(
     return make_child(repository, savepoint, plan, progress=progress)
 
 
+def check_repartition(repository: Repository, savepoint: Savepoint, partitions: int) -> str:
+    """Whether a later savepoint of the same queries can be repartitioned here: in words, or raised.
+
+    That this one was taken in the middle of a batch says nothing about a later one.
+    """
+    queries = _queries_in_other_partitions(repository, savepoint, partitions)
+    if any(_is_for_spark(query) for query in queries):
+        require_spark_to_move()
+    if not queries:
+        return f"There is no state, or it is in {partitions} partitions already."
+    return f"The state of {len(queries)} queries can be brought to {partitions} partitions."
+
+
 def _moved(
     queries: list[QueryInfo], copy: Path, folder: Path, partitions: int, progress: Progress
 ) -> dict[str, list[MovedStore]]:
@@ -102,6 +120,20 @@ def _is_for_spark(query: QueryInfo) -> bool:
 def _queries_to_change(
     repository: Repository, savepoint: Savepoint, partitions: int
 ) -> list[QueryInfo]:
+    """The same, of a savepoint that is to be repartitioned itself."""
+    changing = _queries_in_other_partitions(repository, savepoint, partitions)
+    name = savepoint.manifest.name
+    if not changing:
+        raise NothingToDoError(
+            f"{name} has no state, or has it in {partitions} partitions already."
+        )
+    check_settled(name, changing)
+    return changing
+
+
+def _queries_in_other_partitions(
+    repository: Repository, savepoint: Savepoint, partitions: int
+) -> list[QueryInfo]:
     """The queries with state in another number of partitions; every obstacle at once."""
     manifest = savepoint.manifest
     if not 1 <= partitions <= MAX_PARTITIONS:
@@ -120,13 +152,7 @@ def _queries_to_change(
         raise UnsupportedStateError(
             f"{manifest.name} cannot be repartitioned: {' '.join(problems)}"
         )
-    changing = [query for query in manifest.queries if _pinned(query) not in (None, partitions)]
-    if not changing:
-        raise NothingToDoError(
-            f"{manifest.name} has no state, or has it in {partitions} partitions already."
-        )
-    check_settled(manifest.name, changing)
-    return changing
+    return [query for query in manifest.queries if _pinned(query) not in (None, partitions)]
 
 
 def _problems(query: QueryInfo, files: SavepointFiles, partitions: int) -> Iterator[str]:

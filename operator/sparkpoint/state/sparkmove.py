@@ -6,11 +6,17 @@ any more. What is known to go wrong is refused by name; what is done is audited 
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 
 from sparkpoint.checkpoint.layout import DEFAULT_STORE
 from sparkpoint.savepoint.manifest import OperatorInfo, QueryInfo
-from sparkpoint.state.errors import MisplacedStateError, SparkFailedError, UnfaithfulError
+from sparkpoint.state.errors import (
+    MisplacedStateError,
+    SparkFailedError,
+    UnfaithfulError,
+    UnsupportedStateError,
+)
 from sparkpoint.state.pinned import PARTITIONS
 from sparkpoint.state.querystate import store_schema
 from sparkpoint.state.repartition import MovedStore
@@ -26,7 +32,7 @@ from sparkpoint.state.spark.words import condition_in
 from sparkpoint.state.tally import StoreTally, Tally
 
 __all__ = ["ROCKSDB", "StoreKey", "compared", "refusal_by_spark", "repartition_by_spark"]
-__all__ += ["tallies"]
+__all__ += ["require_spark_to_move", "tallies"]
 
 ROCKSDB = "rocksdb"
 StoreKey = tuple[int, str]
@@ -45,6 +51,8 @@ _PROVEN = frozenset(
         "transformWithStateInPySparkExec",
     }
 )
+_WHAT = "repartitioning state of RocksDB"
+_SINCE = (4, 2)
 _SEED = 42
 """The hash of a row without columns: where Spark puts the state of an aggregation without any."""
 
@@ -88,11 +96,22 @@ def _without_key(
     )
 
 
+def require_spark_to_move() -> None:
+    """An error unless there is a Spark here that has a repartitioning of its own."""
+    require_spark(_WHAT)
+    version = metadata.version("pyspark")
+    if tuple(int(part) for part in version.split(".")[:2]) < _SINCE:
+        raise UnsupportedStateError(
+            f"{_WHAT} is what Spark can do from {'.'.join(map(str, _SINCE))} on, and this is "
+            f"{version}."
+        )
+
+
 def repartition_by_spark(
     queries: Sequence[QueryInfo], *, copy: Path, scratch: Path, partitions: int
 ) -> dict[str, list[MovedStore]]:
     """Let Spark repartition queries of a copy, and audit it; query -> its stores."""
-    require_spark("repartitioning state of RocksDB")
+    require_spark(_WHAT)
     order = Repartitioning(
         scratch=str(scratch),
         partitions=partitions,

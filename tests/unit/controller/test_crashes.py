@@ -13,6 +13,7 @@ import pytest
 from sparkpoint.controller.cluster import JOBS, PODS, SAVEPOINTS, metadata
 from tests.unit.controller.simulation import NAME, NAMESPACE, SPEC, Simulation, is_released
 from tests.unit.controller.test_adoption import CAPTURED
+from tests.unit.controller.test_repartition import FITS, FOUR, Workers, has_moved
 from tests.unit.controller.test_savepoints import SUMMARY, ask
 
 NEW_CODE = {"application": {"script": {"path": "/opt/job/better.py"}}}
@@ -51,6 +52,13 @@ def roll_back(simulation: Simulation) -> None:
     simulation.settle(
         lambda: simulation.is_running() and simulation.status["epoch"] == 3, passes=400
     )
+
+
+def repartition(simulation: Simulation) -> None:
+    simulation.world.answers = Workers(FITS)
+    start(simulation)
+    simulation.edit(state={"partitions": 8})
+    simulation.settle(lambda: has_moved(simulation))
 
 
 def suspend_and_resume(simulation: Simulation) -> None:
@@ -97,6 +105,7 @@ STORIES: dict[str, tuple[Story, dict[str, Any]]] = {
     "upgrade": (upgrade, {}),
     "hasty upgrade": (hasty_upgrade, {}),
     "roll back": (roll_back, {}),
+    "repartition": (repartition, {"state": FOUR["state"]}),
     "suspend and resume": (suspend_and_resume, {}),
     "live savepoint": (live_savepoint, {}),
     "still savepoint": (still_savepoint, {}),

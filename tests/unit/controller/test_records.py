@@ -47,6 +47,15 @@ def test_a_job_that_nothing_was_written_about_has_an_empty_record() -> None:
     assert read_record({}) == Record()
 
 
+def test_a_revision_from_before_partitions_were_written_down_is_read() -> None:
+    revision = {"name": "r1", "code": "c1", "size": "s1", "state": "p1"}
+
+    found = read_record({"stable": {"revision": revision}})
+
+    assert found.stable is not None
+    assert (found.stable.revision.fixed, found.stable.revision.partitions) == ("", None)
+
+
 @pytest.mark.parametrize(
     "written",
     [

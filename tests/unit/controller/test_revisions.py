@@ -5,6 +5,7 @@ import functools
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
@@ -220,7 +221,21 @@ def test_what_means_the_same_is_the_same_revision(
     first = JobSpec.model_validate({**minimal(), **one})
     second = JobSpec.model_validate({**minimal(), **other})
 
-    assert _revision(first) == _revision(second)
+    # Whether a number was said is known, and makes no other revision.
+    said, meant = (replace(_revision(each), partitions=None) for each in (first, second))
+    assert said == meant
+
+
+def test_the_number_of_partitions_alone_leaves_the_rest_of_state_as_it_is() -> None:
+    usual, other, heap = (
+        _revision(JobSpec.model_validate({**minimal(), "state": state}))
+        for state in ({"partitions": 5}, {"partitions": 7}, {"provider": "HDFSBacked"})
+    )
+
+    assert (usual.partitions, other.partitions, heap.partitions) == (5, 7, None)
+    assert usual.state != other.state
+    assert usual.fixed == other.fixed
+    assert usual.fixed != heap.fixed
 
 
 def test_no_other_state_passes_for_the_usual_one() -> None:
@@ -234,10 +249,19 @@ def test_no_other_state_passes_for_the_usual_one() -> None:
 def test_digests_stay_what_they_were() -> None:
     """Else an upgrade of the operator restarts every job. Change this only with a way around."""
     assert revision_of(golden_spec("minimal"), script_digest=None) == Revision(
-        name="e50c86a708", code="bc4ee61926", size="95bba4f56d", state="cf1cbb66a6"
+        name="e50c86a708",
+        code="bc4ee61926",
+        size="95bba4f56d",
+        state="cf1cbb66a6",
+        fixed="cf1cbb66a6",
     )
     assert revision_of(golden_spec("full"), script_digest="5c61") == Revision(
-        name="0603bab3bf", code="1e0e8f3c96", size="97b32df52c", state="fc10c19eb0"
+        name="0603bab3bf",
+        code="1e0e8f3c96",
+        size="97b32df52c",
+        state="fc10c19eb0",
+        fixed="875351ac10",
+        partitions=64,
     )
 
 

@@ -7,7 +7,15 @@ import pytest
 from sparkpoint.api.job import JobSpec
 from sparkpoint.controller.objects import Owner, Repository
 from sparkpoint.controller.workertasks import arguments
-from sparkpoint.lifecycle.actions import Adopt, Capture, Rehearse, RemoveData, Task
+from sparkpoint.lifecycle.actions import (
+    Adopt,
+    Capture,
+    Examine,
+    Rehearse,
+    RemoveData,
+    Repartition,
+    Task,
+)
 from sparkpoint.lifecycle.record import Adoption, Begin, Origin, Revision, Run
 from sparkpoint.worker.tasks import parse
 from tests.unit.controller.simulation import SPEC
@@ -28,6 +36,11 @@ TASKS: list[Task] = [
     Rehearse(run=RUN, savepoint="visits-upgrade-2"),
     Rehearse(run=RUN, savepoint="shop/other/old"),
     Rehearse(run=RUN, savepoint="visits-upgrade-2-trial", captured_from=RUN),
+    Examine(run=RUN, savepoint="visits-upgrade-2", partitions=8),
+    Examine(run=RUN, savepoint="visits-trial", partitions=8, captured_from=RUN),
+    Repartition(
+        run=RUN, savepoint="visits-repartition-7", made="visits-repartition-7-p8", partitions=8
+    ),
     RemoveData(run=RUN, life="3f9a2c7b", revision=REVISION),
     RemoveData(run=RUN, life="", revision=REVISION),
     Adopt(run=RUN, adoption=Adoption(location="s3://old/visits"), savepoint="visits-start-1"),

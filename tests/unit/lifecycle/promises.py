@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from sparkpoint.lifecycle.phases import AGAIN, PLANS, Kind
-from sparkpoint.lifecycle.record import Begin, Operation, Record, Run
+from sparkpoint.lifecycle.record import Begin, Operation, Outcome, Record, Result, Run
 from sparkpoint.lifecycle.world import Wish, WorkerState
 from tests.unit.lifecycle.simulated_cluster import Cluster
 from tests.unit.lifecycle.simulated_pods import BrokenPromiseError
@@ -46,6 +46,8 @@ class Promises:
     def writes(self, old: Record, new: Record, wish: Wish) -> None:
         """The operator writes a record."""
         _check_phases(old.operation, new.operation)
+        if new.last != old.last and new.run is not None:
+            self._check_partitions(new.last, new.run)
         self._check_names(old, new)
         operation = new.operation
         if old.run is None and new.run is not None and operation is not None:
@@ -69,6 +71,14 @@ class Promises:
         if proven and new.stable != old.stable and new.run is not None:
             directory = self._cluster.directories.get(new.run.epoch)
             self._proven = len(directory.ledger) if directory is not None else 0
+
+    def _check_partitions(self, last: Outcome | None, run: Run) -> None:
+        """State that was to be brought to other partitions is in them."""
+        if last is None or (last.kind, last.result) != (Kind.REPARTITION, Result.SUCCEEDED):
+            return
+        directory = self._cluster.directories.get(run.epoch)
+        if directory is not None and directory.partitions != run.revision.partitions:
+            raise BrokenPromiseError(f"{run} has {directory.partitions} partitions")
 
     def _check_names(self, old: Record, new: Record) -> None:
         """A directory keeps its name, and no other one has it."""
@@ -114,12 +124,24 @@ class Promises:
         self._opened.append(run.epoch)
         length = len(self._cluster.directories[run.epoch].ledger)
         self._check_output(run, length)
+        self._check_number(run)
         if former is None and self._adopts and run.source.begin is Begin.SAVEPOINT:
             self._check_adopted(run, length)
         if run.source.begin is Begin.EMPTY:
             self._check_empty(run)
         elif run.source.savepoint not in self._asked:
             self._check_savepoint(run, length, former)
+
+    def _check_number(self, run: Run) -> None:
+        """State is in the partitions that the code which gets it asks for.
+
+        Unless the user went to a savepoint in others, or a sink that cannot go back kept a rollback
+        from doing so.
+        """
+        number = self._cluster.directories[run.epoch].partitions
+        elsewhere = bool(self._asked) or self._adopts or not self._cluster.rewinds
+        if not elsewhere and number not in (None, run.revision.partitions):
+            raise BrokenPromiseError(f"{run} gets {number} partitions")
 
     def _check_adopted(self, run: Run, length: int) -> None:
         """The first that runs goes on from where the other job stood, unless the user goes back."""

@@ -6,8 +6,17 @@ is the offset that it consumed, so a directory is right if it holds 0, 1, 2, …
 """
 
 from datetime import UTC, datetime, timedelta
+from typing import assert_never
 
-from sparkpoint.lifecycle.actions import Adopt, Capture, Rehearse, RemoveData, Task
+from sparkpoint.lifecycle.actions import (
+    Adopt,
+    Capture,
+    Examine,
+    Rehearse,
+    RemoveData,
+    Repartition,
+    Task,
+)
 from sparkpoint.lifecycle.record import Begin, Revision, Run
 from sparkpoint.lifecycle.world import (
     AgentFact,
@@ -21,6 +30,7 @@ from tests.unit.lifecycle.simulated_pods import (
     Behaviour,
     BrokenPromiseError,
     Directory,
+    Moves,
     Pod,
     Savepoint,
     Stage,
@@ -63,7 +73,8 @@ class Cluster:
         self.output = 0
         """Batches that sinks hold, without what pods on lost nodes wrote."""
         self.removed = False
-        self.foreign = Directory(ledger=list(range(5)), begun=True, written_by="a")
+        self.moves = Moves.WELL
+        self.foreign = Directory(ledger=list(range(5)), begun=True, written_by="a", partitions=8)
         """A checkpoint of somebody else's, which may be adopted and is never written."""
         self._uids = 0
 
@@ -289,6 +300,7 @@ class Cluster:
         directory.ledger = list(savepoint.ledger)
         directory.certain = len(directory.ledger)
         directory.begun, directory.written_by = True, savepoint.written_by
+        directory.partitions = savepoint.partitions
 
     def _gated(self, pod: Pod) -> None:
         if pod.stop is not None:
@@ -303,6 +315,8 @@ class Cluster:
             self.end(pod, "QueryFailed", code=80)
             return
         directory.begun = pod.began = True
+        if directory.partitions is None:
+            directory.partitions = pod.run.revision.partitions
         pod.position, pod.stage = len(directory.ledger), Stage.RUNNING
         self._uids += 1
         name = f"{pod.name}-exec-1"
@@ -375,7 +389,9 @@ class Cluster:
         known = self.savepoints.get(name)
         if known is not None:
             return known.epoch == epoch
-        self.savepoints[name] = Savepoint(epoch, tuple(directory.ledger), directory.written_by)
+        self.savepoints[name] = Savepoint(
+            epoch, tuple(directory.ledger), directory.written_by, directory.partitions
+        )
         self.captured.add(name)
         return True
 
@@ -400,6 +416,9 @@ class Cluster:
         if self.workers_fail:
             worker.state, worker.message = WorkerState.FAILED, "it was killed"
             return
+        self._do(worker)
+
+    def _do(self, worker: Worker) -> None:
         match worker.task:
             case Adopt(savepoint=name):
                 self._adopt(worker, name)
@@ -407,16 +426,23 @@ class Cluster:
                 self._capture(worker, run.epoch, name)
             case Rehearse(run=run, savepoint=name, captured_from=source):
                 self._rehearse(worker, run, self._copied(name, source))
+            case Examine(savepoint=name, captured_from=source):
+                self._examine(worker, self._copied(name, source))
+            case Repartition(savepoint=name, made=made, partitions=partitions):
+                self._repartition(worker, name, made, partitions)
             case RemoveData():
                 self.removed = True
                 worker.state, worker.answer = WorkerState.SUCCEEDED, "Removed"
+            case _:
+                assert_never(worker.task)
 
     def _adopt(self, worker: Worker, name: str) -> None:
         if self.repository_broken:
             worker.state, worker.message = WorkerState.FAILED, "the repository is broken"
             return
         ledger = tuple(self.foreign.ledger)
-        self.savepoints.setdefault(name, Savepoint(0, ledger, self.foreign.written_by))
+        made = Savepoint(0, ledger, self.foreign.written_by, self.foreign.partitions)
+        self.savepoints.setdefault(name, made)
         self.captured.add(name)
         worker.state, worker.answer = WorkerState.SUCCEEDED, "Captured"
         worker.batches = {_QUERY: len(ledger) - 1}
@@ -458,6 +484,35 @@ class Cluster:
         worker.answer = "Compatible" if fits else "Incompatible"
         if self._behaviour(run.revision) is Behaviour.CRASHES_AT_START:
             worker.answer, worker.kind = "Unknown", "ScriptRaises"
+
+    def _examine(self, worker: Worker, written_by: str | None) -> None:
+        if written_by is None:
+            worker.state, worker.message = WorkerState.FAILED, "the savepoint cannot be read"
+            return
+        worker.state = WorkerState.SUCCEEDED
+        worker.answer = "Compatible" if written_by else "Unknown"
+        if self.moves is Moves.REFUSED:
+            worker.answer = "Incompatible"
+
+    def _repartition(self, worker: Worker, name: str, made: str, partitions: int) -> None:
+        """One savepoint, whoever asks how often; what is there of that name was made of it."""
+        parent = self.savepoints.get(name)
+        if parent is None:
+            raise BrokenPromiseError(f"{made} is to be made of {name}, which is not there")
+        if self.repository_broken or self.moves in (Moves.REFUSED, Moves.FAILS, Moves.PENDING):
+            worker.state, worker.message = WorkerState.FAILED, "it cannot be made"
+            worker.final = not self.repository_broken
+            worker.kind = "PendingBatch" if self.moves is Moves.PENDING else ""
+            return
+        if parent.partitions == partitions:
+            made = name
+        known = self.savepoints.setdefault(
+            made, Savepoint(parent.epoch, parent.ledger, parent.written_by, partitions, name)
+        )
+        if made != name and (known.parent, known.partitions) != (name, partitions):
+            raise BrokenPromiseError(f"{made} is another one: {known}")
+        self.captured.add(made)
+        worker.state, worker.answer, worker.savepoint = WorkerState.SUCCEEDED, "Repartitioned", made
 
     # --- within ----------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ __all__ = [
     "Behaviour",
     "BrokenPromiseError",
     "Directory",
+    "Moves",
     "Pod",
     "Savepoint",
     "Stage",
@@ -41,6 +42,15 @@ class Behaviour(Enum):
     IMAGE_MISSING = "image missing"
     INCOMPATIBLE = "cannot read what others wrote"
     ENDS = "ends well after five commits"
+
+
+class Moves(Enum):
+    """What comes of bringing state to other partitions."""
+
+    WELL = "it is done"
+    REFUSED = "refused before the stop"
+    FAILS = "fails after it"
+    PENDING = "fails after it, and would not at another moment"
 
 
 class Stage(Enum):
@@ -124,6 +134,8 @@ class Directory:
     """Code of the last revision that committed there."""
     certain: int = 0
     """Length of the ledger without what pods on lost nodes wrote."""
+    partitions: int | None = None
+    """Of the state, fixed when the first query starts there."""
 
 
 @dataclass(slots=True)
@@ -133,6 +145,9 @@ class Savepoint:
     epoch: int
     ledger: tuple[int, ...]
     written_by: str
+    partitions: int | None = None
+    parent: str = ""
+    """What it was made of, in other partitions."""
 
 
 @dataclass(slots=True)
@@ -152,6 +167,8 @@ class Worker:
     message: str = ""
     stuck: str = ""
     batches: dict[str, int] = field(default_factory=dict)
+    final: bool = False
+    savepoint: str = ""
 
 
 def is_same(one: Run, other: Run) -> bool:
@@ -189,6 +206,8 @@ def worker_fact(worker: Worker) -> WorkerFact:
         batches=dict(worker.batches),
         created=worker.created,
         stuck=worker.stuck,
+        final=worker.final,
+        savepoint=worker.savepoint,
     )
 
 

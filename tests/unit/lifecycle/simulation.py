@@ -21,7 +21,7 @@ from sparkpoint.lifecycle.actions import (
     StoreRevision,
 )
 from sparkpoint.lifecycle.naming import driver_name
-from sparkpoint.lifecycle.record import Record, Revision, SinkPolicy
+from sparkpoint.lifecycle.record import Begin, Record, Revision, SinkPolicy
 from sparkpoint.lifecycle.world import (
     PodFact,
     Policy,
@@ -32,7 +32,7 @@ from sparkpoint.lifecycle.world import (
 )
 from tests.unit.lifecycle.promises import Promises
 from tests.unit.lifecycle.simulated_cluster import TICK, Cluster
-from tests.unit.lifecycle.simulated_pods import Behaviour, BrokenPromiseError, Stage
+from tests.unit.lifecycle.simulated_pods import Behaviour, BrokenPromiseError, Moves, Stage
 
 __all__ = ["JOB", "LIFE", "POLICY", "Cut", "Simulation", "revision"]
 
@@ -58,7 +58,14 @@ _LONGEST = 1500
 def revision(code: str, size: int = 1, nonce: int = 0, partitions: int = 8) -> Revision:
     """What a spec with this code and size is built from."""
     name = f"{code}-{size}-{nonce}-{partitions}"
-    return Revision(name=name, code=code, size=str(size), state=str(partitions))
+    return Revision(
+        name=name,
+        code=code,
+        size=str(size),
+        state=str(partitions),
+        fixed="rocksdb",
+        partitions=partitions,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +272,7 @@ class Simulation:
 
     def _cease(self) -> None:
         self.cluster.repository_broken = self.cluster.workers_fail = False
+        self.cluster.moves = Moves.WELL
         for pod in self.cluster.pods:
             pod.deaf = 0
             if pod.heard or not self.wish.policy.repository:
@@ -324,12 +332,14 @@ class Simulation:
         return self.wish.restore_key is not None and self._is_bad_wish()
 
     def _is_refused(self) -> bool:
-        """Other partitions while there is state cannot be had."""
+        """Other partitions cannot be had without a repository, nor before the first commit."""
         run, wish = self.record.run, self.wish
         if run is None or not (run.opened or run.left or run.source.savepoint):
             return False
         refused = run.revision.state != wish.revision.state
-        return refused and self._is_restored() and wish.policy.mode != "Stateless"
+        nothing = run.source.begin is Begin.EMPTY and not self._length()
+        kept = wish.policy.mode != "Stateless" and (nothing or not wish.policy.repository)
+        return refused and kept and self._is_restored()
 
     def _has_ended(self) -> bool:
         """The script has done its work, or the job was left alone as its policy wants."""

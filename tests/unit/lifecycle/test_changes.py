@@ -80,6 +80,31 @@ AGAIN = Held(
             Kind.UPGRADE,
             id="other partitions before anything was written",
         ),
+        pytest.param(RUN, wish(revision("a", partitions=8)), Kind.REPARTITION, id="partitions"),
+        pytest.param(
+            RUN,
+            wish(revision("b", size="9", partitions=8)),
+            Kind.REPARTITION,
+            id="other partitions, code and size at once",
+        ),
+        pytest.param(
+            SUSPENDED,
+            wish(revision("a", partitions=8)),
+            Kind.REPARTITION,
+            id="resume in other partitions",
+        ),
+        pytest.param(
+            SUSPENDED,
+            wish(revision("a", partitions=8), suspend=True),
+            None,
+            id="other partitions have time until it is resumed",
+        ),
+        pytest.param(
+            steady(from_savepoint("s1", A, opened=False)),
+            wish(revision("a", partitions=8)),
+            Kind.REPARTITION,
+            id="other partitions than the savepoint's",
+        ),
         pytest.param(
             RUN,
             wish(revision("a", state="p8"), mode="Stateless"),
@@ -98,12 +123,29 @@ def test_a_wish_needs_an_operation(record: Record, wished: Wish, expected: Kind 
 @pytest.mark.parametrize(
     ("record", "wished", "words"),
     [
-        pytest.param(RUN, wish(revision("a", state="p8")), "spec.state", id="other partitions"),
         pytest.param(
-            steady(from_savepoint("s1", A, opened=False)),
-            wish(revision("a", state="p8")),
-            "spec.state",
-            id="other partitions than the savepoint's",
+            steady(empty(revision("a", fixed="hdfs", partitions=4))),
+            wish(revision("a", fixed="rocksdb", partitions=8)),
+            "sparkpoint state migrate",
+            id="another provider",
+        ),
+        pytest.param(
+            steady(empty(revision("a", partitions=4))),
+            wish(revision("a", state="left out")),
+            "Set it back to 4",
+            id="partitions left out",
+        ),
+        pytest.param(
+            steady(empty(revision("a", partitions=4))),
+            wish(revision("a", partitions=8), repository=False),
+            "Set spec.savepoints.repository, or the number back to 4.",
+            id="other partitions without a repository",
+        ),
+        pytest.param(
+            steady(from_savepoint("shop/other/s1", A, opened=False)),
+            wish(revision("a", partitions=8)),
+            "Let it begin",
+            id="other partitions than another job's savepoint has",
         ),
         pytest.param(
             RUN,

@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 
 from sparkpoint.lifecycle.record import Adoption, Result, SinkPolicy
 from sparkpoint.lifecycle.world import Wish
-from tests.unit.lifecycle.simulated_pods import Behaviour, Pod
+from tests.unit.lifecycle.simulated_pods import Behaviour, Moves, Pod
 from tests.unit.lifecycle.simulation import POLICY, Cut, Simulation, revision
 
 _CODES = {
@@ -129,9 +129,13 @@ class Machine(RuleBasedStateMachine):
     def withdraw_restore(self) -> None:
         self.simulation.edit(restore=None)
 
-    @event(code=_GOOD)
-    def change_partitions(self, code: str) -> None:
-        self.simulation.edit(revision=revision(code, partitions=16))
+    @event(code=st.one_of(_GOOD, _GOOD, _ANY), partitions=st.sampled_from([4, 8, 16]))
+    def change_partitions(self, code: str, partitions: int) -> None:
+        self.simulation.edit(revision=revision(code, partitions=partitions))
+
+    @event(how=st.sampled_from([Moves.WELL, *Moves]))
+    def state_can_be_moved(self, how: Moves) -> None:
+        self.simulation.cluster.moves = how
 
     @event(
         mode=st.sampled_from(["Savepoint", "Savepoint", "LastCommit", "Stateless"]),

@@ -68,10 +68,21 @@ def ago(**time: float) -> datetime:
     return NOW - timedelta(**time)
 
 
-def revision(code: str, *, size: str = "2", state: str = "", nonce: str = "") -> Revision:
+def revision(
+    code: str,
+    *,
+    size: str = "2",
+    state: str = "",
+    nonce: str = "",
+    fixed: str = "",
+    partitions: int | None = None,
+) -> Revision:
     """What a spec is built from."""
+    state = state or (f"p{partitions}" if partitions is not None else "")
     name = "-".join(part for part in (code, size, state, nonce) if part)
-    return Revision(name=name, code=code, size=size, state=state)
+    return Revision(
+        name=name, code=code, size=size, state=state, fixed=fixed, partitions=partitions
+    )
 
 
 A, B, C = revision("a"), revision("b"), revision("c")

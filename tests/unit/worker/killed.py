@@ -19,11 +19,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from sparkpoint.savepoint import Repository
+from sparkpoint.savepoint import CaptureRequest, Repository
 from sparkpoint.storage import DirectoryStore
 from sparkpoint.worker.model import Answer
 from sparkpoint.worker.process import answer_to
 from tests.unit.savepoint.synthetic import SyntheticQuery
+from tests.unit.state.test_savepoints import made
 
 __all__ = ["TASKS"]
 
@@ -113,6 +114,51 @@ class CaptureTask:
         assert all(each.good for each in repository.verify([only]))
 
 
+class RepartitionTask:
+    """`repartition`: one savepoint of the other, which stays as it is."""
+
+    def __init__(self, scene: Scene) -> None:
+        """It has a repository of its own, anew each time."""
+
+    def arrange(self, place: Path) -> None:
+        made(place / "ck/q")
+        repository = Repository.init(DirectoryStore(place / "repository"))
+        request = CaptureRequest(namespace="shop", job="visits", name="first")
+        repository.capture(DirectoryStore(place / "ck"), request)
+        (place / "scratch").mkdir()
+
+    def run(self, place: Path) -> Answer:
+        return answer_to(
+            [
+                *("repartition", "--repository", str(place / "repository"), "--job", "shop/visits"),
+                *("--name", "first", "--partitions", "7", "--as", "wide"),
+                *("--scratch", str(place / "scratch")),
+            ],
+            {},
+        )
+
+    def seen(self, place: Path) -> str | None:
+        found = self._savepoints(place)
+        assert found["first"]
+        return found.get("wide")
+
+    def check(self, place: Path, seen: str | None, answer: Answer) -> None:
+        assert answer.answer == "Repartitioned", answer
+        assert answer.savepoint is not None
+        found = self._savepoints(place)
+        assert sorted(found) == ["first", "wide"]
+        assert found["wide"] == answer.savepoint.id
+        assert seen in (None, found["wide"]), "another savepoint than the one that was there"
+
+    def _savepoints(self, place: Path) -> dict[str, str]:
+        """Name -> id; all of them are whole."""
+        repository = Repository.open(DirectoryStore(place / "repository"))
+        listed = repository.list()
+        assert not listed.unreadable
+        assert all(each.good for each in repository.verify(listed.savepoints))
+        return {each.manifest.name: each.id for each in listed.savepoints}
+
+
 class DisposeTask:
     """`dispose`: gone, and the other one whole."""
 
@@ -175,6 +221,7 @@ class RemoveTask:
 
 TASKS: dict[str, Callable[[Scene], Task]] = {
     "capture": CaptureTask,
+    "repartition": RepartitionTask,
     "dispose": DisposeTask,
     "remove": RemoveTask,
 }

@@ -77,3 +77,51 @@ def test_a_savepoint_of_that_name_with_another_number_is_in_the_way(
     answer = repartition(repository, 9)
 
     assert (answer.answer, answer.kind) == ("Failed", "NameTaken")
+
+
+def look(repository: Repository, partitions: int, *more: str, name: str = "first") -> Answer:
+    return ask(
+        *("repartition", "--check", "--repository", repository.store.uri, "--job", "shop/visits"),
+        *("--name", name, "--partitions", str(partitions), *more),
+    )
+
+
+@pytest.mark.parametrize(
+    ("partitions", "words"), [(7, "can be brought to 7"), (4, "in 4 partitions already")]
+)
+def test_a_look_says_that_it_can_be_done_and_makes_nothing(
+    repository: Repository, partitions: int, words: str
+) -> None:
+    answer = look(repository, partitions)
+
+    assert (answer.answer, exit_of(answer)) == ("Compatible", Exit.OK)
+    assert words in answer.message
+    assert [each.manifest.name for each in repository.list().savepoints] == ["first"]
+
+
+def test_a_look_says_what_is_in_the_way(repository: Repository) -> None:
+    answer = look(repository, 99999)
+
+    assert (answer.answer, exit_of(answer)) == ("Incompatible", Exit.OK)
+    assert "from 1 to 10000" in answer.message
+
+
+def test_a_look_at_what_runs_takes_a_savepoint_and_removes_it(
+    repository: Repository, tmp_path: Path
+) -> None:
+    directory = ("--epoch-dir", str(tmp_path / "ck"), "--epoch", "1")
+
+    answer = look(repository, 7, *directory, name="trial")
+
+    assert answer.answer == "Compatible"
+    assert [each.manifest.name for each in repository.list().savepoints] == ["first"]
+
+
+def test_a_look_at_a_directory_without_commits_leaves_it_open(
+    repository: Repository, tmp_path: Path
+) -> None:
+    (tmp_path / "new").mkdir()
+
+    answer = look(repository, 7, "--epoch-dir", str(tmp_path / "new"), "--epoch", "1", name="trial")
+
+    assert (answer.answer, exit_of(answer)) == ("Unknown", Exit.OK)

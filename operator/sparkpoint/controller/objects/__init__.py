@@ -22,6 +22,7 @@ from sparkpoint.controller.objects.manifest import (
 )
 from sparkpoint.controller.objects.places import (
     AGENT_PORT,
+    LOCAL_DIRECTORY,
     agent_secret_name,
     epoch_directory,
     job_directory,
@@ -40,6 +41,7 @@ from sparkpoint.controller.objects.workers import spark_worker_objects, worker_p
 __all__ = [
     "AGENT_PORT",
     "LABELS",
+    "LOCAL_DIRECTORY",
     "Expectation",
     "Manifest",
     "Owner",

@@ -6,8 +6,9 @@ from sparkpoint.lifecycle.actions import Capture, Event, StartWorker
 from sparkpoint.lifecycle.naming import worker_name
 from sparkpoint.lifecycle.phases import Kind
 from sparkpoint.lifecycle.record import Begin, Operation, Origin, Record, Result, Run
-from sparkpoint.lifecycle.recovery import recover
+from sparkpoint.lifecycle.recovery import go_on_as_before
 from sparkpoint.lifecycle.step import SOON, Step, advance, backoff, finish, held_back, wait
+from sparkpoint.lifecycle.steps.leaving import left
 from sparkpoint.lifecycle.targets import is_outdated, way_back
 from sparkpoint.lifecycle.world import WorkerFact, WorkerState, World
 
@@ -15,7 +16,8 @@ __all__ = ["capture"]
 
 _TRIES = 4
 _TRIED = (Kind.UPGRADE, Kind.RESTORE)
-"""What may be taken back to the savepoint that was captured for it."""
+"""What may be taken back to the savepoint that was captured for it. So may a Repartition, which
+leaves the directory only when the state is in its new partitions."""
 _UNASKED = (Kind.RECOVER, Kind.ROLLBACK)
 
 
@@ -66,7 +68,11 @@ def _answered(world: World, run: Run, worker: WorkerFact) -> Step:
         base = tuple(sorted(worker.batches.items())) or world.operation.base
         record = world.record.with_operation(captured=True, base=base)
         return _over(replace(world, record=record), run)
-    if worker.answer == "NothingCommitted" and _is_credible(world.record, run):
+    nothing = worker.answer == "NothingCommitted" and _is_credible(world.record, run)
+    if nothing and world.operation.moves:
+        # A first batch that was begun has the former number written down in its directory.
+        return _given_up(world, run, worker.message or "Nothing was committed yet.")
+    if nothing:
         return _over(replace(world, record=_with_nothing(world, run)), run)
     return _failed(world, run, worker.message or f"The worker answered {worker.answer!r}.")
 
@@ -78,26 +84,9 @@ def _is_credible(record: Record, run: Run) -> bool:
 
 def _over(world: World, run: Run) -> Step:
     """What is left for something that has to prove itself is remembered: a rollback goes there."""
-    record, operation = world.record, world.operation
-    stable, target = record.stable, operation.target
-    if target is None or target.epoch == run.epoch or operation.kind not in _TRIED:
+    if world.operation.kind not in _TRIED:
         return advance(world)
-    target = replace(target, before=_sinks_stand_at(operation, run))
-    if target.origin.begin is Begin.EMPTY:
-        target = replace(target, left=operation.savepoint)
-    record = record.with_operation(target=target)
-    if stable is not None and stable.savepoint is None:
-        kept = replace(stable, savepoint=operation.savepoint)
-        # Without a savepoint there is no way back to it.
-        record = replace(record, stable=kept if operation.savepoint is not None else None)
-    return advance(replace(world, record=record))
-
-
-def _sinks_stand_at(operation: Operation, run: Run) -> str | None:
-    """Not where they were captured, if a pod on a lost node may go on writing."""
-    if operation.fenced:
-        return None
-    return operation.savepoint if run.opened else run.before
+    return advance(replace(world, record=left(world, run)))
 
 
 def _from_source(world: World, run: Run) -> Record:
@@ -107,7 +96,12 @@ def _from_source(world: World, run: Run) -> Record:
     target = operation.target
     if target is None or _is_dispensable(operation):
         return record
-    moved = replace(target, origin=run.source, source=run.source, given_up=run.given_up)
+    origin = run.source
+    if operation.moves:
+        # What is made of it stands where it stands, and so do the sinks.
+        sink = run.source.sink if run.left is None else "Resume"
+        origin = replace(target.origin, sink=sink)
+    moved = replace(target, origin=origin, source=origin, given_up=run.given_up)
     return record.with_operation(target=moved)
 
 
@@ -161,7 +155,9 @@ def _without(world: World, run: Run, message: str) -> Step:
 def _is_dispensable(operation: Operation) -> bool:
     """Nothing is to begin from it."""
     target = operation.target
-    return target is None or target.origin.savepoint != operation.savepoint
+    if target is None:
+        return True
+    return not operation.moves and target.origin.savepoint != operation.savepoint
 
 
 def _gives_up_state(operation: Operation) -> bool:
@@ -183,8 +179,4 @@ def _given_up(world: World, run: Run, message: str) -> Step:
         # Tried again from the beginning: a newer wish may come in between, with a better image.
         return finish(world, Result.FAILED, message)
     held = replace(world, record=held_back(world, "SavepointFailed", message))
-    ended = finish(held, Result.FAILED, message)
-    if ended.record.suspended or ended.record.finished:
-        return ended
-    step = recover(replace(world, record=ended.record), run, "The job goes on as it was.")
-    return replace(step, events=ended.events + step.events)
+    return go_on_as_before(held, run, message)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from sparkpoint.lifecycle.phases import AGAIN, Kind
-from sparkpoint.lifecycle.record import Held, Result, Run
+from sparkpoint.lifecycle.record import Held, Record, Result, Run
 from sparkpoint.lifecycle.step import Step, backoff, begin, finish, next_savepoint
 from sparkpoint.lifecycle.targets import continued, goes_on, other_way_back, way_back
 from sparkpoint.lifecycle.world import World
@@ -20,7 +20,7 @@ def on_trial(world: World) -> bool:
     if not world.wish.policy.rollback or stable is None:
         return False
     match world.operation.kind:
-        case Kind.UPGRADE | Kind.RESTORE | Kind.RESCALE | Kind.RESTART:
+        case Kind.UPGRADE | Kind.REPARTITION | Kind.RESTORE | Kind.RESCALE | Kind.RESTART:
             return True
         case Kind.RESUME:
             # It may have been suspended before it had proven itself.
@@ -93,7 +93,12 @@ def _to_latest(world: World, run: Run) -> bool:
     policy = world.wish.policy
     if policy.rollback_to != "Latest" or not policy.repository or not run.opened:
         return False
-    return goes_on(world.record, run)
+    return goes_on(world.record, run) and not _is_elsewhere(world.record, run)
+
+
+def _is_elsewhere(record: Record, run: Run) -> bool:
+    """Whether its state is in other partitions than the stable revision asks for."""
+    return record.stable is not None and record.stable.revision.state != run.revision.state
 
 
 def _cannot_rewind(world: World) -> bool:

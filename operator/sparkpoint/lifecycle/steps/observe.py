@@ -13,7 +13,7 @@ from sparkpoint.lifecycle.world import AgentFact, PodFact, QueryFact, World
 
 __all__ = ["observe"]
 
-_NEW = (Kind.START, Kind.UPGRADE, Kind.RESTORE)
+_NEW = (Kind.START, Kind.UPGRADE, Kind.REPARTITION, Kind.RESTORE)
 """What has to prove itself; anything else runs again what has done so."""
 
 _IDLE = timedelta(seconds=20)

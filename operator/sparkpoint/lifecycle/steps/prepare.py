@@ -3,13 +3,14 @@
 from dataclasses import replace
 
 from sparkpoint.lifecycle.actions import Event, Rehearse, StartWorker
-from sparkpoint.lifecycle.naming import savepoint_name, worker_name
+from sparkpoint.lifecycle.naming import worker_name
 from sparkpoint.lifecycle.phases import Kind
 from sparkpoint.lifecycle.record import Result, Run
-from sparkpoint.lifecycle.step import Step, advance, finish, held_back, hold, wait
+from sparkpoint.lifecycle.step import Step, advance, finish, hold, refuse, wait
+from sparkpoint.lifecycle.steps.examine import examine, looked_at
 from sparkpoint.lifecycle.world import WorkerFact, WorkerState, World
 
-__all__ = ["prepare", "refuse"]
+__all__ = ["prepare"]
 
 _TRYING = "Trying the code on a copy of the state."
 
@@ -17,6 +18,8 @@ _TRYING = "Trying the code on a copy of the state."
 def prepare(world: World) -> Step:
     """Over when the verdict lets the operation go on."""
     operation, policy = world.operation, world.wish.policy
+    if operation.kind is Kind.REPARTITION and not operation.tries:
+        return examine(world)
     trial = _trial(world, operation.target) if operation.target is not None else None
     # Without state there is nothing to try it on; rollback is what is left then.
     if trial is None or policy.compatibility == "Skip":
@@ -35,16 +38,20 @@ def _trial(world: World, target: Run) -> Rehearse | None:
         savepoint = target.origin.savepoint
         return Rehearse(run=target, savepoint=savepoint) if savepoint is not None else None
     # Code that is to begin without state need not be able to read any.
-    if world.wish.policy.mode == "Stateless":
+    if world.wish.policy.mode == "Stateless" or _is_proven(world, target):
         return None
-    if world.newest is not None:
-        return Rehearse(run=target, savepoint=world.newest)
+    found = looked_at(world)
+    if found is None:
+        return None
+    return Rehearse(run=target, savepoint=found.savepoint, captured_from=found.captured_from)
+
+
+def _is_proven(world: World, target: Run) -> bool:
+    """Whether the very code that runs is to go on, from its own state in other partitions."""
     run = world.record.run
-    if run is None or not run.opened or not world.wish.policy.repository:
-        return None
-    # One name for all trials of the job's life: what a killed one leaves, the next one takes away.
-    name = savepoint_name(world.job, "trial", world.record.life)
-    return Rehearse(run=target, savepoint=name, captured_from=run)
+    if world.operation.kind is not Kind.REPARTITION or run is None:
+        return False
+    return run.revision.code == target.revision.code
 
 
 def _still_trying(world: World, worker: WorkerFact, trial: Rehearse) -> Step:
@@ -92,8 +99,3 @@ def _hindrance(world: World, worker: WorkerFact) -> str:
 def _warned(step: Step, reason: str, message: str) -> Step:
     told = Event(reason=reason, message=message, warning=True)
     return replace(step, events=(told, *step.events))
-
-
-def refuse(world: World, reason: str, message: str) -> Step:
-    """The operation fails before it touched anything; it is tried again later."""
-    return finish(replace(world, record=held_back(world, reason, message)), Result.FAILED, message)

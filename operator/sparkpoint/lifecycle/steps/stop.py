@@ -7,12 +7,13 @@ from sparkpoint.lifecycle.actions import DeletePod, Event, RequestStop
 from sparkpoint.lifecycle.naming import directory_name, savepoint_name
 from sparkpoint.lifecycle.phases import Kind, Phase
 from sparkpoint.lifecycle.record import Begin, Operation, Origin, Record, Run
-from sparkpoint.lifecycle.step import SOON, Step, advance, last_commit, wait
-from sparkpoint.lifecycle.steps.prepare import refuse
+from sparkpoint.lifecycle.step import SOON, Step, advance, last_commit, refuse, wait
 from sparkpoint.lifecycle.world import PodFact, StopFact, World
 
 __all__ = ["stop", "stranded"]
 
+_WISHED = (Kind.UPGRADE, Kind.REPARTITION, Kind.RESTORE)
+"""What is not worth a stop without a savepoint."""
 _GONE = timedelta(seconds=10)
 """A pod's end is an event; this is for one that was missed."""
 _DYING = timedelta(seconds=10)
@@ -121,7 +122,7 @@ def _end_pod(world: World, driver: PodFact) -> Step:
 
 def _not_stopped(world: World, run: Run, fact: StopFact) -> Step:
     operation = world.operation
-    wished = operation.kind in (Kind.UPGRADE, Kind.RESTORE) and operation.launches == 1
+    wished = operation.kind in _WISHED and operation.launches == 1
     if not fact.touched and wished:
         return refuse(world, "SavepointFailed", f"The job runs on as it was: {fact.message}")
     late = world.waited() > world.wish.policy.stop_timeout

@@ -5,7 +5,6 @@ What cannot be found out is `Unknown`, and no failure: the operator decides what
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,12 +17,10 @@ from sparkpoint.runtime.model import (
     Termination,
 )
 from sparkpoint.runtime.orders import Order
-from sparkpoint.savepoint.errors import SavepointError
-from sparkpoint.storage.errors import StorageError
 from sparkpoint.worker.given import Given
 from sparkpoint.worker.model import Answer, Word
-from sparkpoint.worker.tasks.capture import order_of, take
-from sparkpoint.worker.tasks.dispose import Disposal, dispose
+from sparkpoint.worker.tasks.borrowing import borrowed
+from sparkpoint.worker.tasks.capture import order_of
 from sparkpoint.worker.telling import Telling
 
 __all__ = ["USAGE", "Trial", "ended", "judged", "read"]
@@ -96,28 +93,10 @@ def read(given: Given) -> Callable[[Telling], Answer]:
 def _rehearse(trial: Trial, telling: Telling) -> Answer:
     if trial.order is None:
         return _verdict(trial, telling)
-    _forget(trial.order, None, telling)  # what one that was killed has left
-    captured = take(trial.order, telling)
-    if captured.savepoint is None:
-        return captured.model_copy(update={"answer": "Unknown"})
-    try:
+    with borrowed(trial.order, telling) as captured:
+        if captured.savepoint is None:
+            return captured.model_copy(update={"answer": "Unknown"})
         return _verdict(trial, telling)
-    finally:
-        _forget(trial.order, captured.savepoint.id, telling)
-
-
-def _forget(order: Order, identity: str | None, telling: Telling) -> None:
-    disposal = Disposal(
-        repository=order.repository,
-        endpoint_url=order.repository_endpoint,
-        namespace=order.namespace,
-        job=order.job,
-        name=order.name,
-        id=identity,
-        grace=None,
-    )
-    with suppress(SavepointError, StorageError):  # a verdict is worth more than tidiness
-        dispose(disposal, telling)
 
 
 def _verdict(trial: Trial, telling: Telling) -> Answer:

@@ -2,7 +2,8 @@
 is there.
 
 The one that is there stays as it is. Asked again, also after it was killed at any moment, the
-task answers with the savepoint that it made before.
+task answers with the savepoint that it made before. With `--check` nothing is made: it is looked
+whether it could be, without Spark.
 """
 
 from collections.abc import Callable
@@ -10,27 +11,32 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from sparkpoint.runtime.orders import Order
 from sparkpoint.runtime.summaries import summarize
 from sparkpoint.savepoint import Repository, Savepoint
 from sparkpoint.savepoint.catalogue import read_if_present
 from sparkpoint.savepoint.errors import NameTakenError
 from sparkpoint.savepoint.names import manifest_path
-from sparkpoint.state import RepartitionRequest
+from sparkpoint.savepoint.progress import Amount
+from sparkpoint.state import RepartitionRequest, check_repartition
 from sparkpoint.state import repartition as repartition_state
-from sparkpoint.state.errors import NothingToDoError
+from sparkpoint.state.errors import NothingToDoError, UnsupportedStateError
 from sparkpoint.state.pinned import PARTITIONS
 from sparkpoint.storage import open_store
 from sparkpoint.worker.given import Given
 from sparkpoint.worker.model import Answer
 from sparkpoint.worker.summary import detail
+from sparkpoint.worker.tasks.borrowing import borrowed
+from sparkpoint.worker.tasks.capture import order_of
 from sparkpoint.worker.tasks.inspect import Wanted, find, read_wanted
 from sparkpoint.worker.telling import Telling
 
 __all__ = ["USAGE", "Move", "read", "repartition"]
 
 USAGE = (
-    "--repository URI --job NAMESPACE/NAME (--name NAME | --id DIGEST) --partitions N --as NAME "
-    "[--scratch PATH] [--endpoint-url URL]"
+    "--repository URI --job NAMESPACE/NAME (--name NAME | --id DIGEST) --partitions N "
+    "(--as NAME [--scratch PATH] | --check [--epoch-dir URI --epoch N "
+    "[--source-endpoint-url URL]]) [--endpoint-url URL]"
 )
 
 
@@ -48,6 +54,8 @@ class Move:
 
 def read(given: Given) -> Callable[[Telling], Answer]:
     """What the command line asks for."""
+    if given.flag("--check"):
+        return _read_look(given)
     move = Move(
         wanted=read_wanted(given),
         partitions=given.number("--partitions"),
@@ -55,6 +63,33 @@ def read(given: Given) -> Callable[[Telling], Answer]:
         scratch=given.path("--scratch") if given.has("--scratch") else None,
     )
     return partial(repartition, move)
+
+
+def _read_look(given: Given) -> Callable[[Telling], Answer]:
+    wanted, partitions = read_wanted(given), given.number("--partitions")
+    if not given.has("--epoch-dir"):
+        return partial(_look, wanted, partitions)
+    return partial(_look_at_what_runs, order_of(given, given.name("--name")), wanted, partitions)
+
+
+def _look_at_what_runs(order: Order, wanted: Wanted, partitions: int, telling: Telling) -> Answer:
+    """There is no savepoint yet: one is taken for the look, and removed again."""
+    with borrowed(order, telling) as captured:
+        if captured.savepoint is None:
+            return captured.model_copy(update={"answer": "Unknown"})
+        return _look(wanted, partitions, telling)
+
+
+def _look(wanted: Wanted, partitions: int, telling: Telling) -> Answer:
+    """Whether it could be made of this savepoint, or of one like it."""
+    telling.start("looking", Amount())
+    repository = Repository.open(open_store(wanted.repository, wanted.endpoint_url))
+    savepoint = find(repository, wanted)
+    try:
+        said = check_repartition(repository, savepoint, partitions)
+    except UnsupportedStateError as error:
+        return Answer(answer="Incompatible", message=str(error), problems=(str(error),))
+    return Answer(answer="Compatible", message=said, details=detail(savepoint.manifest))
 
 
 def repartition(move: Move, telling: Telling) -> Answer:
