@@ -54,7 +54,7 @@ MEANINGS: dict[Fault, str] = {
     Fault.S3: "the S3 server stands still for 30 s",
 }
 
-_WORK_OF_PODS = (Phase.ADOPT, Phase.CAPTURE, Phase.CLEAN)
+_WORK_OF_PODS = (Phase.ADOPT, Phase.CAPTURE, Phase.MODIFY, Phase.CLEAN)
 """Phases of worker pods: the driver has ended, or was never there."""
 _ABOUT_A_DRIVER = (Fault.DRIVER, Fault.EXECUTOR, Fault.AGENT)
 _OF_AN_ENDED_DRIVER = (Kind.RECOVER, Kind.ROLLBACK)

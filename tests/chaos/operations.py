@@ -49,6 +49,7 @@ class Operations:
             Kind.UPGRADE: self._upgrade,
             Kind.RESCALE: self._rescale,
             Kind.RESTART: lambda: self._change(restartNonce=self._round),
+            Kind.REPARTITION: self._repartition,
             Kind.SUSPEND: lambda: self._change(suspend=True),
             Kind.RESUME: lambda: self._change(suspend=False),
             Kind.RESTORE: self._restore,
@@ -138,6 +139,11 @@ class Operations:
     def _rescale(self) -> None:
         executor = self._spec["executor"]
         executor["instances"] = 3 - executor["instances"]
+        self._apply()
+
+    def _repartition(self) -> None:
+        state = self._spec["state"]
+        state["partitions"] = 5 - state["partitions"]
         self._apply()
 
     def _take_savepoint(self) -> None:

@@ -12,7 +12,7 @@ from tests.chaos.stage import Stage
 
 __all__ = ["Played", "Player"]
 
-_CAPTURED_BY_THE_STOP = (Kind.UPGRADE, Kind.SUSPEND, Kind.RESTORE, Kind.DELETE)
+_CAPTURED_BY_THE_STOP = (Kind.UPGRADE, Kind.REPARTITION, Kind.SUSPEND, Kind.RESTORE, Kind.DELETE)
 """A worker captures if the driver dies in Stop."""
 _NOT_CAPTURED = (Kind.RESCALE, Kind.RESTART)
 """They go on in the same directory, and capture only what is left to a driver that vanished."""
