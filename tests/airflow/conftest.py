@@ -7,11 +7,14 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from sqlite3 import connect
 from typing import Any
 
 import pytest
@@ -50,6 +53,13 @@ class Ground:
             and not body["spec"].get("existing")
         ]
 
+    def until(self, holds: Callable[[], Any]) -> None:
+        """What is played takes a moment."""
+        deadline = time.monotonic() + 60
+        while not holds():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
     def verbs(self) -> dict[str, set[str]]:
         """Resource -> what was asked of it, in the words of a role."""
         found: dict[str, set[str]] = defaultdict(set)
@@ -84,6 +94,16 @@ def write_kubeconfig(address: str, token: str, path: Path = KUBECONFIG) -> None:
     path.write_text(json.dumps(content))
 
 
+def mount(place: Path) -> Path:
+    """The DAGs as the kubelet lays out a ConfigMap: links to links."""
+    content = place / "..2026_11_17"
+    shutil.copytree(ROOT / "dags", content, ignore=shutil.ignore_patterns("__pycache__"))
+    (place / "..data").symlink_to(content.name)
+    for file in content.iterdir():
+        (place / file.name).symlink_to(Path("..data") / file.name)
+    return place
+
+
 @pytest.fixture
 def ground() -> Iterator[Ground]:
     """Empty."""
@@ -93,15 +113,20 @@ def ground() -> Iterator[Ground]:
 
 
 @pytest.fixture(scope="session")
-def database() -> None:
-    """`dag.test()` does not make it."""
+def database() -> Path:
+    """`dag.test()` does not make it. A copy of it as it is before any run."""
     from airflow.utils.db import initdb
 
     initdb()
+    made = HOME / "new.db"
+    # Not the file alone: what was written last is in another one.
+    with closing(connect(HOME / "airflow.db")) as whole, closing(connect(made)) as copied:
+        whole.backup(copied)
+    return made
 
 
 @pytest.fixture(scope="session")
-def dagbag(database: None) -> Any:
+def dagbag(database: Path) -> Any:
     """All DAGs of this repository."""
     from airflow.dag_processing.dagbag import DagBag
 

@@ -39,6 +39,8 @@ class PlayedOperator:
         """Savepoints that a check finds damaged."""
         self.down = False
         """Whether nobody does anything."""
+        self.neglected: set[str] = set()
+        """Jobs whose savepoints nobody looks at."""
         self.freed = 700
         """Bytes that the data of each savepoint had for itself."""
         self.most_at_once = 0
@@ -54,7 +56,7 @@ class PlayedOperator:
                 self._react(body)
 
     def _react(self, body: Object) -> list[Object]:
-        if self.down:
+        if self.down or self._is_neglected(body):
             return []
         if body["metadata"].get("deletionTimestamp"):
             self._later(self._let_go, body)
@@ -64,6 +66,9 @@ class PlayedOperator:
         if not body.get("status"):
             self._begin(body)
         return []
+
+    def _is_neglected(self, body: Object) -> bool:
+        return (body["spec"].get("jobRef") or {}).get("name") in self.neglected
 
     def _carried_out(self, body: Object) -> Object:
         about = body["metadata"]

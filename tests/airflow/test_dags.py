@@ -1,15 +1,15 @@
 """The DAGs as they are, in one process: `dag.test()`, with the real hook and the real trigger."""
 
-import shutil
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sparkpoint.airflow import triggers
 from sparkpoint.airflow.rights import RIGHTS
-from tests.airflow.conftest import Ground, aged
+from tests.airflow.conftest import Ground, aged, mount
 from tests.unit.airflow.world import job, savepoint
 
 _IDS = {
@@ -19,6 +19,12 @@ _IDS = {
     "sparkpoint_savepoints": "savepoints",
 }
 """With the name of their rights."""
+
+
+@pytest.fixture(autouse=True)
+def _in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one process no worker has to let go of a task."""
+    monkeypatch.setattr(triggers, "_SETTLE", 0.0)
 
 
 def _run(dagbag: Any, ground: Ground, name: str, **conf: Any) -> Any:
@@ -100,13 +106,35 @@ def test_a_savepoint_that_fails_is_tried_again_as_the_next_attempt(
     assert phases == ["Failed", "Completed"]
 
 
-def test_an_unknown_job_fails_with_a_sentence(dagbag: Any, ground: Ground) -> None:
+def test_an_unknown_job_fails_with_a_sentence(
+    dagbag: Any, ground: Ground, capfd: pytest.CaptureFixture[str]
+) -> None:
     ground.api.put(job("visits"))
 
     run = _run(dagbag, ground, "sparkpoint_savepoints", jobs=["visist"])
 
     assert run.state == "failed"
+    assert "There is no job visist." in "".join(capfd.readouterr())
     assert not ground.savepoints()
+
+
+def test_an_airflow_that_was_away_for_three_ticks_makes_one_run(dagbag: Any) -> None:
+    from airflow.sdk import timezone
+    from airflow.serialization.encoders import coerce_to_core_timetable
+    from airflow.timetables.base import DataInterval, TimeRestriction
+
+    dag, now = dagbag.dags["sparkpoint_savepoints"], datetime.now(UTC)
+    timetable = coerce_to_core_timetable(dag.timetable)
+    may = TimeRestriction(earliest=dag.start_date, latest=None, catchup=dag.catchup)
+
+    def after(moment: datetime) -> datetime:
+        last = DataInterval.exact(timezone.coerce_datetime(moment))
+        found = timetable.next_dagrun_info(last_automated_data_interval=last, restriction=may)
+        return datetime.fromisoformat(found.run_after.isoformat())
+
+    late = after(now - timedelta(hours=4))
+    assert now - timedelta(hours=1) <= late <= now
+    assert after(late) > now
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
@@ -123,14 +151,18 @@ def test_a_cleanup_removes_what_its_plan_says(dagbag: Any, ground: Ground, dry_r
     assert left == {f"visits-{number}" for number in range(2, 8)} - removed
 
 
-def test_a_cleanup_that_would_remove_too_much_removes_nothing(dagbag: Any, ground: Ground) -> None:
+def test_a_cleanup_that_would_remove_too_much_removes_nothing(
+    dagbag: Any, ground: Ground, capfd: pytest.CaptureFixture[str]
+) -> None:
     ground.api.put(job("visits", creationTimestamp="2025-01-01T00:00:00Z"))
     for number in range(2, 8):
         ground.api.put(aged(number))
 
-    run = _run(dagbag, ground, "sparkpoint_cleanup", last=1)
+    run = _run(dagbag, ground, "sparkpoint_cleanup", last=1, max_fraction=0.5)
 
     assert run.state == "failed"
+    sentence = "visits: It would remove 5 of 6 good savepoints, and no more than 50% may go in one"
+    assert sentence in "".join(capfd.readouterr())
     assert len(ground.savepoints()) == 6
 
 
@@ -184,13 +216,7 @@ def test_a_configmap_that_is_mounted_as_the_folder_is_read_once(
 ) -> None:
     from airflow.dag_processing.dagbag import DagBag
 
-    content = tmp_path / "..2026_11_17"
-    shutil.copytree(dagbag.dag_folder, content, ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "..data").symlink_to(content.name)
-    for file in content.iterdir():
-        (tmp_path / file.name).symlink_to(Path("..data") / file.name)
-
-    mounted = DagBag(str(tmp_path))
+    mounted = DagBag(str(mount(tmp_path)))
 
     assert mounted.import_errors == {}
     assert set(mounted.dags) == set(_IDS)

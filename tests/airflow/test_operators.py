@@ -1,6 +1,7 @@
 """Operators and the sensor by themselves: what they ask for, when they wait, how they fail."""
 
-from datetime import timedelta
+import re
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ from airflow.sdk.exceptions import (
     TaskDeferred,
 )
 
+from sparkpoint.airflow.dagkit import sights_of
 from sparkpoint.airflow.operators import (
     CollectGarbageOperator,
     CreateSavepointOperator,
@@ -26,15 +28,15 @@ from tests.airflow.conftest import Ground
 from tests.unit.airflow.world import job, savepoint
 
 
-def _execute(kind: Any, **given: Any) -> tuple[Any, Any]:
+def _execute(kind: Any, *, dag: str = "d", **given: Any) -> tuple[Any, Any]:
     """What it returns, and the operator."""
-    run = SimpleNamespace(dag_id="d", run_id="manual__1", run_type="manual", logical_date=None)
+    run = SimpleNamespace(dag_id=dag, run_id="manual__1", run_type="manual", logical_date=None)
     operator = kind(task_id="t", **given)
     return operator.execute({"dag_run": run}), operator
 
 
-def _fails(ground: Ground, expected: type[Exception], words: str, kind: Any, **given: Any) -> None:
-    with pytest.raises(expected, match=words):
+def _fails(expected: type[Exception], words: str, kind: Any, **given: Any) -> None:
+    with pytest.raises(expected, match=re.escape(words)):
         _execute(kind, **given)
 
 
@@ -49,7 +51,9 @@ def test_a_savepoint_is_asked_for_and_waited_for_in_a_trigger(ground: Ground) ->
     _, given = deferred.value.trigger.serialize()
     assert given["names"] == [made["metadata"]["name"]]
     assert given["plural"] == "sparksavepoints"
-    assert deferred.value.timeout == timedelta(hours=1)
+    # Airflow itself ends the wait only if no triggerer did.
+    left = datetime.fromisoformat(given["deadline"]) - datetime.now(UTC)
+    assert timedelta(minutes=59) < left <= timedelta(hours=1) < deferred.value.timeout
 
 
 def test_a_worker_that_died_before_it_waited_is_followed_by_one_that_adopts(
@@ -65,6 +69,25 @@ def test_a_worker_that_died_before_it_waited_is_followed_by_one_that_adopts(
 
     (made,) = ground.savepoints()
     assert waited_for == [[made["metadata"]["name"]]] * 2
+
+
+def test_of_two_dags_or_two_airflows_one_asks_and_the_other_is_skipped(ground: Ground) -> None:
+    ground.api.put(job())
+    ground.operator.down = True
+    wanted = {"job": "visits", "fresh_since": "2026-01-01T00:00:00+00:00"}
+    with pytest.raises(TaskDeferred):
+        _execute(CreateSavepointOperator, **wanted)
+    (made,) = ground.savepoints()
+    name = made["metadata"]["name"]
+
+    under_way = f"visits: Savepoint {name} is under way."
+    _fails(AirflowSkipException, under_way, CreateSavepointOperator, dag="another", **wanted)
+    ground.operator.wake()
+    ground.until(lambda: ground.savepoints()[0].get("status"))
+    fresh = f"visits: Fresh: {name} was captured at"
+    _fails(AirflowSkipException, fresh, CreateSavepointOperator, dag="another", **wanted)
+
+    assert len(ground.savepoints()) == 1
 
 
 def test_one_that_was_deleted_is_asked_for_anew(ground: Ground) -> None:
@@ -95,20 +118,77 @@ def test_one_that_is_complete_is_found_again_also_when_its_job_is_gone(ground: G
     assert operator.links["savepoint"].endswith(f"/namespaces/shop/sparksavepoints/{name}")
 
 
-def test_bad_input_fails_with_a_sentence_and_without_another_try(ground: Ground) -> None:
+@pytest.mark.parametrize(
+    ("kind", "given", "sentence"),
+    [
+        (
+            CreateSavepointOperator,
+            {"job": "visist"},
+            "No job visist in namespace shop. Did you mean visits?",
+        ),
+        (
+            CreateSavepointOperator,
+            {"job": "homeless"},
+            "Job homeless has no place for savepoints: set spec.savepoints.repository.",
+        ),
+        (
+            VerifySavepointOperator,
+            {"savepoint": "none"},
+            "No savepoint none in namespace shop.",
+        ),
+        (
+            VerifySavepointOperator,
+            {"savepoint": "failed"},
+            "Savepoint failed is Failed: there is nothing to check.",
+        ),
+        (
+            UpgradeJobOperator,
+            {"job": "visits"},
+            "Nothing is to be changed in job visits: say what.",
+        ),
+        (
+            JobHealthSensor,
+            {"job": "none", "namespace": "empty"},
+            "No job none in namespace empty. There is no job in it",
+        ),
+        (
+            CreateSavepointOperator,
+            {"job": "visits", "kubernetes_conn_id": "no_such"},
+            "The conn_id `no_such` isn't defined. Make the connection: airflow connections add ID "
+            "--conn-type kubernetes",
+        ),
+    ],
+)
+def test_bad_input_fails_with_a_sentence_and_without_another_try(
+    ground: Ground, kind: Any, given: dict[str, Any], sentence: str
+) -> None:
     ground.api.put(job())
-    fails = AirflowFailException
-    _fails(ground, fails, "Did you mean visits", CreateSavepointOperator, job="visist")
-    _fails(ground, fails, "say what", UpgradeJobOperator, job="visits")
-    _fails(ground, fails, "No savepoint", VerifySavepointOperator, savepoint="none")
-    _fails(ground, fails, "no job", JobHealthSensor, job="none", namespace="empty")
-    elsewhere = {"job": "visits", "kubernetes_conn_id": "no_such_connection"}
-    _fails(ground, fails, "connection", CreateSavepointOperator, **elsewhere)
+    ground.api.put(job("homeless", spec={"savepoints": None}))
+    ground.api.put(savepoint("failed", phase="Failed"))
+
+    _fails(AirflowFailException, sentence, kind, **given)
+
+    assert not ground.api.writes()
+
+
+def test_what_the_cluster_refuses_fails_with_a_sentence_and_without_another_try(
+    ground: Ground,
+) -> None:
+    ground.api.put(job())
     ground.api.forbidden.add("POST")
-    _fails(ground, fails, "not allowed", CreateSavepointOperator, job="visits")
-    ground.api.kinds.clear()
-    _fails(ground, fails, "CRDs", UpgradeJobOperator, job="visits", change={"image": "x"})
+    _fails(AirflowFailException, "POST is not allowed", CreateSavepointOperator, job="visits")
     assert not ground.savepoints()
+
+    ground.api.forbidden.add("GET")
+    with pytest.raises(AirflowFailException, match="GET is not allowed"):
+        sights_of({"namespaces": []})
+
+    ground.api.forbidden.clear()
+    ground.api.kinds.clear()
+    without = "This cluster does not know StatefulSparkJobs: install Sparkpoint's CRDs"
+    _fails(AirflowFailException, without, UpgradeJobOperator, job="visits", change={"image": "x"})
+    with pytest.raises(AirflowFailException, match=without):
+        sights_of({"namespaces": []})
 
 
 def test_a_server_that_does_not_answer_is_a_reason_to_try_again(ground: Ground) -> None:
@@ -124,9 +204,9 @@ def test_what_there_is_nothing_to_do_for_is_skipped(ground: Ground) -> None:
     ground.api.put(job(spec={"suspend": True}))
     since = "2026-01-01T00:00:00+00:00"
     skips = AirflowSkipException
-    _fails(ground, skips, "suspended", CreateSavepointOperator, job="visits", fresh_since=since)
-    _fails(ground, skips, "does not say", RestoreDrillOperator, job="visits", savepoint="s")
-    _fails(ground, skips, "Nothing", CollectGarbageOperator, removed={"asked": {}})
+    _fails(skips, "suspended", CreateSavepointOperator, job="visits", fresh_since=since)
+    _fails(skips, "does not say", RestoreDrillOperator, job="visits", savepoint="s")
+    _fails(skips, "Nothing", CollectGarbageOperator, removed={"asked": {}})
 
 
 def test_a_job_is_rescaled_once_and_a_rollback_fails_the_task(ground: Ground) -> None:

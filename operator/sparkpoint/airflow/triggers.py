@@ -2,7 +2,7 @@
 
 Nothing is kept in it: whichever triggerer goes on with it begins by looking. It is fed by a GET and
 a WATCH from there; a watch that ends, breaks or is too old (410) begins anew. No answer from the
-API server is never a reason to fail: the wait has a timeout of its own.
+API server is never a reason to fail: the wait has a deadline, which each triggerer keeps.
 
 The task ends here and not on a worker, unless `end_from_trigger` is false: Airflow up to 3.3.2 may
 fail a task that is resumed soon after it was deferred.
@@ -10,13 +10,14 @@ fail a task that is resumed soon after it was deferred.
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any, Final
 
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 
-from sparkpoint.airflow.decisions.goals import End, Outcome, judge, left_behind, progress
+from sparkpoint.airflow.decisions.goals import End, Outcome, judge, left_behind, overdue, progress
 from sparkpoint.api.common import GROUP, VERSION
 
 __all__ = ["ResourceTrigger"]
@@ -37,6 +38,8 @@ _AT_ONCE: Final = 32
 """Resources that one task watches at the same time, by a connection each."""
 _WITHOUT_WATCH: Final = 15.0
 """Seconds between two looks where watching is not allowed."""
+_LAST_LOOK: Final = 5.0
+"""Seconds to look once, also for a triggerer that comes after the deadline."""
 
 
 class _WillNotBeError(Exception):
@@ -56,12 +59,14 @@ class ResourceTrigger(BaseTrigger):
         kubernetes_conn_id: str,
         in_cluster: bool | None = None,
         end_from_trigger: bool = True,
+        deadline: str | None = None,
         **_of_a_newer_version: Any,
     ) -> None:
         super().__init__()
         self.plural, self.namespace, self.names = plural, namespace, list(names)
         self.goal, self.kubernetes_conn_id = dict(goal), kubernetes_conn_id
         self.in_cluster, self.end_from_trigger = in_cluster, end_from_trigger
+        self.deadline = deadline
         self._last: dict[str, Object | None] = {}
         """Name -> the resource as it was seen last."""
 
@@ -77,13 +82,14 @@ class ResourceTrigger(BaseTrigger):
                 "kubernetes_conn_id": self.kubernetes_conn_id,
                 "in_cluster": self.in_cluster,
                 "end_from_trigger": self.end_from_trigger,
+                "deadline": self.deadline,
             },
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait, tell, end."""
         began = asyncio.get_running_loop().time()
-        outcome = await self._wait_for_all()
+        outcome = await self._wait_in_time()
         if outcome.end is End.FAILED:
             self.log.error("%s", outcome.message)
         else:
@@ -103,6 +109,16 @@ class ResourceTrigger(BaseTrigger):
     def saw(self, name: str, body: Object) -> None:
         """Remember a resource as it is."""
         self._last[name] = body
+
+    async def _wait_in_time(self) -> Outcome:
+        if self.deadline is None:
+            return await self._wait_for_all()
+        left = (datetime.fromisoformat(self.deadline) - datetime.now(UTC)).total_seconds()
+        try:
+            async with asyncio.timeout(max(left, _LAST_LOOK)):
+                return await self._wait_for_all()
+        except TimeoutError:
+            return Outcome(End.FAILED, overdue(self.goal, self._last))
 
     async def _wait_for_all(self) -> Outcome:
         """At the same time: one that is gone can be asked nothing any more."""

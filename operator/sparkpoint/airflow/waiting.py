@@ -1,7 +1,7 @@
 """What all our operators share: the cluster, the run that they belong to, and the wait."""
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, Final
 
 from airflow.sdk import BaseOperator, Context
@@ -18,6 +18,8 @@ __all__ = ["Waiting", "key_of_run", "run_of"]
 Object = dict[str, Any]
 _DEFAULT_CONNECTION: Final = "kubernetes_default"
 _AN_HOUR: Final = timedelta(hours=1)
+_WITHOUT_TRIGGERER: Final = timedelta(minutes=5)
+"""After the deadline that the trigger keeps and explains, Airflow ends the wait by itself."""
 
 
 def run_of(context: Context) -> str:
@@ -95,6 +97,7 @@ class Waiting(BaseOperator):
                 # the asynchronous one does not.
                 in_cluster=self._hook().is_in_cluster or None,
                 end_from_trigger=self.end_from_trigger,
+                deadline=(datetime.now(UTC) + self.wait_timeout).isoformat(),
             ),
             method_name="resume",
             kwargs={
@@ -103,7 +106,7 @@ class Waiting(BaseOperator):
                 "goal": goal,
                 "namespace": cluster.namespace,
             },
-            timeout=self.wait_timeout,
+            timeout=self.wait_timeout + _WITHOUT_TRIGGERER,
         )
 
     def _is_reached(self, cluster: Cluster, kind: Kind, names: Sequence[str], goal: Object) -> bool:

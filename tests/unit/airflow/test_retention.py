@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from itertools import count
 from typing import Any
 
 import pytest
@@ -270,6 +271,29 @@ def test_one_that_somebody_changes_meanwhile_is_looked_at_again() -> None:
 
     assert done.left == {"old": "tag keep"}
     assert _names(api) == {"new", "old"}
+
+
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize("moment", range(7))
+def test_two_cleanups_at_once_remove_each_once_and_no_other(moment: int, held: bool) -> None:
+    old = [savepoint(f"old-{age}", age=age * _DAY) for age in (3, 4)]
+    api = _api(savepoint("new"), *old)
+    api.holds_deleted = held
+    shown, answer, asked = _shown(api), api.answer, count()
+    others: list[Any] = []
+
+    def overtaken(method: str, path: str, body: Any) -> Object:
+        if next(asked) == moment:
+            others.append(_apply(api, shown))
+        return answer(method, path, body)
+
+    api.answer = overtaken  # type: ignore[method-assign]
+    done = _apply(api, shown)
+
+    [other] = others
+    assert {*done.asked, *other.asked} == {"old-3", "old-4"}
+    going = {key[2] for key, body in api.objects.items() if "deletionTimestamp" in body["metadata"]}
+    assert _names(api) - going == {"new"}
 
 
 @pytest.mark.parametrize("several", [True, False])

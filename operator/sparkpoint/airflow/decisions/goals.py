@@ -28,6 +28,7 @@ __all__ = [
     "holds",
     "judge",
     "left_behind",
+    "overdue",
     "progress",
     "runs",
     "taken",
@@ -114,6 +115,17 @@ def left_behind(wanted: Wanted, last: Mapping[str, Object | None]) -> dict[str, 
             "unknown": sorted(name for name, number in freed.items() if number is None),
         }
     }
+
+
+def overdue(wanted: Wanted, last: Mapping[str, Object | None]) -> str:
+    """The sentence of a wait that took too long: what it waited for, as it was seen last."""
+    seen = [
+        progress(body) if body is not None else f"{name}: nothing is known of it"
+        for name, body in sorted(last.items())
+        if judge(wanted, name, body).end is not End.REACHED
+    ]
+    words = "; ".join(each.rstrip(".") for each in seen)
+    return f"It took too long. Last seen: {words}. It was not called off: a next try finds it."
 
 
 def _goal(wanted: Wanted) -> Goal:

@@ -47,7 +47,9 @@ class ApiServer:
         self.asked: list[Asked] = []
         self.reacts: Callable[[Object], list[Object]] = lambda _: []
         self.before_patch: Callable[[Object], None] = lambda _: None
-        self.on_watch: Callable[[], None] = lambda: None
+        self.on_watch: Callable[[], object] = lambda: None
+        self.before_answer: Callable[[str, Object], None] = lambda _verb, _answer: None
+        """What was asked for is done; whoever asked does not know it yet."""
         self.kinds = dict(_KINDS)
         self.token = "not-for-you"
         self._version = 100
@@ -62,6 +64,8 @@ class ApiServer:
         """Raise it to break the watches that are open."""
         self.forbidden: set[str] = set()
         """Verbs that are refused."""
+        self.page = 2
+        """Objects in one answer to a list: few, so that whoever forgets the rest is found out."""
 
     def put(self, body: Object, *, what: str = "ADDED") -> Object:
         """Write an object as a whole, and tell whoever watches."""
@@ -156,10 +160,10 @@ class ApiServer:
             and namespace in (None, where)
             and labels.items() <= (body["metadata"].get("labels") or {}).items()
         ]
-        # Two pages, so that whoever forgets the second one is found out.
         begin = int(query.get("continue", "0"))
-        rest = {"continue": str(begin + 2)} if len(found) > begin + 2 else {}
-        return {"items": copy.deepcopy(found[begin : begin + 2]), "metadata": rest}
+        end = begin + self.page
+        rest = {"continue": str(end)} if len(found) > end else {}
+        return {"items": copy.deepcopy(found[begin:end]), "metadata": rest}
 
     def _create(self, plural: str, namespace: str, body: Object, *, dry: bool) -> Object:
         self._judge(body, None)
@@ -206,8 +210,8 @@ class ApiServer:
         plural, namespace, _ = self._target(parts)
         name = query["fieldSelector"].removeprefix("metadata.name=")
         seen = int(query["resourceVersion"])
-        self.on_watch()
         dropped = self.dropped
+        self.on_watch()
         if seen < self.oldest:
             gone = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
             yield json.dumps({"type": "ERROR", "object": gone}).encode() + b"\n"
@@ -273,6 +277,7 @@ def _handler(server: ApiServer) -> type[BaseHTTPRequestHandler]:  # noqa: C901
                 self._stream(server.events(self.path))
             else:
                 content = server.answer(self.command, self.path, body)
+                server.before_answer(self.command, content)
                 self._send(200, json.dumps(content).encode())
 
         def _send(self, code: int, content: bytes) -> None:
