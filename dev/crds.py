@@ -1,4 +1,4 @@
-"""Write `crds/`, the chart's copies of them and of the DAGs, and the reference pages: `make crds`.
+"""Write `crds/`, the chart's copies of them, and the reference pages: `make crds`.
 
 All are committed; a unit test compares them with what this module would write.
 """
@@ -38,10 +38,6 @@ def generated_files() -> dict[Path, str]:
         name, body = f"{resource.plural}.yaml", definition(resource)
         files[_ROOT / "crds" / name] = _document(body)
         files[_CHART / "crds" / name] = _document(_kept(body))
-    for path in sorted((_ROOT / "dags").iterdir()):
-        if path.is_file():
-            # Helm reads no file outside of its chart, and no hidden one.
-            files[_CHART / "dags" / path.name.removeprefix(".")] = path.read_text()
     return files
 
 

@@ -1,4 +1,4 @@
-"""The committed CRDs, the chart's copies of them and of the DAGs, and the pages are up to date."""
+"""The committed CRDs, the chart's copies of them, and the pages are up to date."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ FILES = generated_files()
 
 
 def test_both_definitions_and_the_pages_are_generated() -> None:
-    names = {path.name for path in FILES if path.parent.name != "dags"}
+    names = {path.name for path in FILES}
 
     assert names == {"statefulsparkjobs.yaml", "sparksavepoints.yaml", "api.md", "helm.md"}
 
@@ -23,6 +23,6 @@ def test_committed_file_is_what_would_be_generated(path: Path) -> None:
 def test_nothing_else_lies_among_the_definitions_and_the_copies() -> None:
     folders = {path.parent for path in FILES if path.suffix != ".md"}
 
-    assert len(folders) == 3
+    assert len(folders) == 2
     for folder in folders:
         assert set(folder.iterdir()) == {path for path in FILES if path.parent == folder}

@@ -1,10 +1,12 @@
 """What the chart makes for an Airflow: a role of what its DAGs ask for, and the DAGs."""
 
+import tarfile
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
+from dev.helm import CHART, helm
 from sparkpoint.airflow.rights import RIGHTS
 from tests.unit.helm.combinations import NAMESPACED
 from tests.unit.helm.rendering import NAMESPACE, Object, render
@@ -79,6 +81,17 @@ def test_the_dags_are_those_of_the_repository_with_the_file_that_airflow_needs()
     assert made["metadata"]["namespace"] == NAMESPACE
     there = render(_airflow(configMap={"enabled": True, "namespace": "airflow"}))
     assert there.one("ConfigMap", made["metadata"]["name"])["metadata"]["namespace"] == "airflow"
+
+
+def test_a_packed_chart_has_the_dags_and_not_a_link_to_them(tmp_path: Path) -> None:
+    helm("package", str(CHART), "--destination", str(tmp_path))
+
+    [packed] = tmp_path.iterdir()
+    with tarfile.open(packed) as archive:
+        inside = [each for each in archive.getmembers() if "/files/dags/" in each.name]
+        assert all(each.isfile() for each in inside)
+    names = {path.name for path in _DAGS.iterdir() if path.is_file()}
+    assert {Path(each.name).name for each in inside} == names
 
 
 def test_nothing_is_made_unless_it_is_wanted() -> None:
