@@ -8,28 +8,10 @@ from pathlib import Path
 import yaml
 
 from sparkpoint.controller.main import main
-from sparkpoint.controller.metrics import Metrics
-from sparkpoint.runtime.metrics import SavepointFigures, render_metrics
-from sparkpoint.runtime.model import GateInfo, Progress
+from tests.unit.promql import asked_for, of_a_driver, of_the_operator, series_of
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE = (DOCS / "observability.md").read_text()
-SUFFIXES = re.compile(r"_(bucket|sum|count)$")
-
-
-def shown(page: str) -> dict[str, str]:
-    """Metric -> type, as the page tells Prometheus."""
-    return dict(re.findall(r"^# TYPE (\S+) (\S+)$", page, re.MULTILINE))
-
-
-def of_the_operator() -> dict[str, str]:
-    return shown(Metrics().render())
-
-
-def of_a_driver() -> dict[str, str]:
-    gate = GateInfo(epoch=1, state="none")
-    progress = Progress(job="a/b", epoch=1, phase="running", gate=gate, queries=[])
-    return shown(render_metrics(progress, SavepointFigures()))
 
 
 def listed(page: str) -> dict[str, str]:
@@ -51,16 +33,10 @@ def test_every_metric_of_a_driver_is_on_its_page() -> None:
 def test_alerts_are_about_metrics_that_there_are() -> None:
     [block] = [each for each in re.findall(r"```yaml\n(.*?)```", PAGE, re.S) if "groups:" in each]
     rules = yaml.safe_load(block)["groups"][0]["rules"]
-    known = of_the_operator() | of_a_driver()
-
-    named = {
-        SUFFIXES.sub("", name) if SUFFIXES.sub("", name) in known else name
-        for rule in rules
-        for name in re.findall(r"\bsparkpoint_[a-z_]+", rule["expr"])
-    }
 
     assert len({rule["alert"] for rule in rules}) == len(rules) >= 8
-    assert named <= known.keys()
+    known = series_of(of_the_operator() | of_a_driver())
+    assert asked_for(rule["expr"] for rule in rules) <= known
 
 
 def test_every_example_on_the_pages_is_yaml() -> None:

@@ -2,16 +2,15 @@
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
+import pytest
+
 from dev.helm import CHART
-from sparkpoint.controller.metrics import Metrics
 from tests.unit.helm.combinations import EVERYTHING
 from tests.unit.helm.rendering import render
+from tests.unit.promql import asked_for, of_a_driver, of_the_operator, series_of
 
-_AGENT_PAGE = Path(__file__).parents[3] / "docs" / "agent.md"
-_LABELS = {"sparkpoint_dev_job"}
 _ALERTS = {
     "SparkpointSavepointTooOld",
     "SparkpointJobDegraded",
@@ -23,15 +22,14 @@ _ALERTS = {
 
 
 def _known() -> set[str]:
-    told = re.findall(r"^# TYPE (\S+)", Metrics().render(), re.M)
-    by_agents = re.findall(r"^\| `(sparkpoint_\w+)", _AGENT_PAGE.read_text(), re.M)
-    assert by_agents
-    return {*told, *by_agents}
+    return series_of(of_the_operator() | of_a_driver())
 
 
-def _asked(expressions: list[str]) -> set[str]:
-    found = {name for text in expressions for name in re.findall(r"\bsparkpoint_\w+", text)}
-    return {name.removesuffix("_bucket") for name in found} - _LABELS
+def _selector(variable: str) -> str:
+    """Of `label_values(SELECTOR, LABEL)`, which is Grafana's and not Prometheus'."""
+    found = re.fullmatch(r"label_values\((.+), \w+\)", variable)
+    assert found
+    return found[1]
 
 
 def _dashboard() -> dict[str, Any]:
@@ -48,9 +46,9 @@ def _rules() -> list[dict[str, Any]]:
 def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
     board = _dashboard()
     asked = [target["expr"] for panel in board["panels"] for target in panel.get("targets", [])]
-    asked += [each["query"]["query"] for each in board["templating"]["list"][1:]]
+    asked += [_selector(each["query"]["query"]) for each in board["templating"]["list"][1:]]
 
-    assert _asked(asked) <= _known()
+    assert asked_for(asked) <= _known()
     assert len(asked) > 15
 
 
@@ -80,7 +78,13 @@ def test_the_alerts_ask_for_metrics_that_there_are() -> None:
     rules = _rules()
 
     assert {rule["alert"] for rule in rules} == _ALERTS
-    assert _asked([rule["expr"] for rule in rules]) <= _known()
+    assert asked_for(rule["expr"] for rule in rules) <= _known()
+
+
+@pytest.mark.parametrize("wrong", ["sum by (kind) (", "rate(sparkpoint_leader)", "up[5m] > 0"])
+def test_what_prometheus_would_refuse_is_refused(wrong: str) -> None:
+    with pytest.raises(ValueError, match=r"\S"):
+        asked_for([wrong])
 
 
 def test_every_alert_says_what_is_wrong_and_what_to_do() -> None:
