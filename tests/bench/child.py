@@ -61,7 +61,8 @@ def _capture(task: dict[str, Any], watch: Watch) -> Numbers:
     endpoint = task.get("endpoint")
     repository = Repository.init(open_watched(task["repository"], endpoint, watch))
     source = open_watched(task["checkpoint"], endpoint, watch)
-    result = repository.capture(source, CaptureRequest(job=_JOB, name=task["name"]))
+    request = CaptureRequest(job=_JOB, name=task["name"], read_all=task.get("read_all", False))
+    result = repository.capture(source, request)
     files = result.savepoint.manifest.files
     return {
         "files": files.count,

@@ -45,9 +45,11 @@ class WatchedDirectory(DirectoryStore):
     def list(self, prefix: str = "") -> Iterator[Entry]:
         """Counted."""
         self._watch.asked()
+        found = 0
         for entry in super().list(prefix):
-            self._watch.found(1)
+            found += 1
             yield entry
+        self._watch.found(found)
 
     def children(self, prefix: str = "") -> Children:
         """Counted."""

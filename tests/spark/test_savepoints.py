@@ -10,9 +10,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from sparkpoint.checkpoint.model import Role
 from sparkpoint.savepoint import CaptureRequest, MaterializeRequest, Mode, Repository, SinkPolicy
 from sparkpoint.savepoint.catalogue import Savepoint
 from sparkpoint.storage import DirectoryStore, Store
+from sparkpoint.storage.digest import is_md5
 from tests.spark.places import Place, assert_state_at, await_position, position_at
 from tests.spark.workloads import COMBINATIONS, WORKLOADS
 from tests.spark.workloads.inputs import write_files
@@ -162,6 +164,26 @@ def test_savepoints_of_a_running_query_restore_exactly_from_s3(
     spark: SparkSession, bucket: Place, tmp_path: Path, name: str, kind: str
 ) -> None:
     _check_matrix(spark, bucket, tmp_path, name, kind)
+
+
+@pytest.mark.s3
+def test_what_spark_wrote_and_the_server_copied_unread_restores_exactly(
+    spark: SparkSession, bucket: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The state of a test is small: so every file is one of those that are not put into packs.
+    monkeypatch.setattr("sparkpoint.savepoint.taking.SMALL", 1)
+    job = Job(spark, bucket, tmp_path, "aggregation", "rocksdb-changelog")
+    repository = Repository.init(bucket.store("repository"))
+
+    savepoints = _captured_while_it_runs(job, repository)
+    bucket.forget("ck")
+
+    for savepoint in savepoints:
+        files = repository.files(savepoint).files.values()
+        assert savepoint.manifest.format == 2
+        assert all(is_md5(record.digest) for record in files if record.role is Role.STATE)
+        _check_restored(job, repository, savepoint)
+    assert all(found.good for found in repository.verify(savepoints))
 
 
 @pytest.mark.s3

@@ -24,7 +24,6 @@ from sparkpoint.savepoint.errors import NameTakenError, NoQueryError
 from sparkpoint.savepoint.leases import Lease, hold
 from sparkpoint.savepoint.lineage import Lineage, no_lineage, read_lineage
 from sparkpoint.savepoint.manifest import (
-    FORMAT,
     FileSet,
     Manifest,
     Parent,
@@ -32,6 +31,7 @@ from sparkpoint.savepoint.manifest import (
     SourceInfo,
     Timing,
     canonical,
+    format_for,
     moment,
 )
 from sparkpoint.savepoint.marker import Marker, read_marker
@@ -81,6 +81,8 @@ class CaptureRequest:
     tells (sinknote.py), or the savepoint that the same query goes on from."""
     tries: int = _TRIES
     max_chain: int = DEFAULT_MAX_CHAIN
+    read_all: bool = False
+    """Also read what an S3 server could copy and vouch for by itself."""
     accept_doubtful: bool = False
     """Take state that may be left from before a rewind by hand, with a warning."""
 
@@ -91,7 +93,8 @@ class CaptureResult:
 
     savepoint: Savepoint
     read_bytes: int
-    """What had to be read of the checkpoint; the rest was known from the parent."""
+    """What had to be read of the checkpoint; the rest was known from the parent, or an S3 server
+    vouches for it."""
 
     @property
     def seconds(self) -> float:
@@ -104,10 +107,14 @@ def capture(
     source: Store,
     request: CaptureRequest,
     *,
+    unread: bool = False,
     progress: Progress | None = None,
     clock: Callable[[], float] = time.time,
 ) -> CaptureResult:
-    """Make a savepoint of the checkpoint at `source`'s root."""
+    """Make a savepoint of the checkpoint at `source`'s root.
+
+    `unread`: whether the repository may have content that nobody but an S3 server has read.
+    """
     started, begun = clock(), time.monotonic()
     request = _named(request, started)
     path = manifest_path(request.namespace, request.job, request.name or "")
@@ -118,7 +125,8 @@ def capture(
     pins = [parent.manifest.files.table] if parent else []
     with hold(store, f"capture {path}", pins=pins) as lease:
         lineage = _verified_lineage(store, source, marker, parent)
-        writer = ObjectWriter(store, lineage.locations)
+        scope = f"{request.namespace}/{request.job}" if unread and not request.read_all else None
+        writer = ObjectWriter(store, lineage.locations, scope=scope)
         taken = _take(source, queries, writer, lineage, request, progress or Silent(), lease)
         records = [record for each in taken for record in each.records(writer)]
         manifest = _manifest(
@@ -284,7 +292,7 @@ def _manifest(
     timing: Timing,
 ) -> Manifest:
     return Manifest(
-        format=FORMAT,
+        format=format_for(content.digest for each in taken for content in each.contents.values()),
         namespace=request.namespace,
         job=request.job,
         name=request.name or "",

@@ -145,9 +145,10 @@ def _changelogs(
         return {}
 
     def rewritten(path: str, lineage: Mapping[int, str]) -> Piece | None:
-        make = partial(_with_lineage, records[path], path, lineage, read)
-        piece = _piece(start + path, make(), make)
-        return None if piece.digest == records[path].digest else piece
+        make, stored = partial(_with_lineage, records[path], path, lineage, read), records[path]
+        data = make()
+        same = digest_of(data, like=stored.digest) == stored.digest
+        return None if same else _piece(start + path, data, make)
 
     wanted = lineages_to_restore({path: record.size for path, record in records.items()})
     with ThreadPoolExecutor(_READERS, "lineage") as pool:

@@ -6,6 +6,7 @@ bytes are canonical; their digest is the savepoint's id.
 """
 
 import json
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Annotated, Final, Literal, TypeVar
 
@@ -21,10 +22,12 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from sparkpoint.savepoint.errors import DamagedError, NewerFormatError
-from sparkpoint.storage.digest import digest_of
+from sparkpoint.storage.digest import CONTENT_DIGEST, digest_of, is_md5
 
 __all__ = [
     "FORMAT",
+    "NEWEST",
+    "ContentDigest",
     "FileSet",
     "Manifest",
     "OperatorInfo",
@@ -38,6 +41,7 @@ __all__ = [
     "Strict",
     "Timing",
     "canonical",
+    "format_for",
     "identity_of",
     "moment",
     "parse_document",
@@ -45,9 +49,13 @@ __all__ = [
 ]
 
 FORMAT: Final = 1
+"""Of every document that holds nothing newer."""
+NEWEST: Final = 2
+"""Of those with content that is named by its MD5, and of repositories that may have such."""
 MANIFEST_LIMIT = 16 * 1024 * 1024
 
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+ContentDigest = Annotated[str, StringConstraints(pattern=rf"^({CONTENT_DIGEST})$")]
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9._]{0,126}[a-z0-9])?$")]
 Text = Annotated[str, StringConstraints(max_length=4096)]
 Count = Annotated[int, Field(ge=0, lt=2**63)]
@@ -181,7 +189,8 @@ class Timing(Strict):
 class Manifest(Strict):
     """A savepoint."""
 
-    format: Literal[1]
+    format: Literal[1, 2]
+    """That of its table."""
     namespace: Name
     job: Name
     name: Name
@@ -208,6 +217,11 @@ def canonical(model: Strict) -> bytes:
     return f"{text}\n".encode()
 
 
+def format_for(digests: Iterable[str]) -> Literal[1, 2]:
+    """What a document that names this content is written in: the oldest that can."""
+    return NEWEST if any(map(is_md5, digests)) else FORMAT
+
+
 def identity_of(data: bytes) -> str:
     """The id of the savepoint whose manifest these bytes are."""
     return digest_of(data)
@@ -217,7 +231,7 @@ def parse_manifest(data: bytes, where: str) -> Manifest:
     """The manifest in these bytes; NewerFormatError or DamagedError otherwise."""
     if len(data) > MANIFEST_LIMIT:
         raise DamagedError(f"{where} has {len(data)} bytes, too many for a manifest. {_WAY_OUT}")
-    manifest = parse_document(Manifest, data, where)
+    manifest = parse_document(Manifest, data, where, newest=NEWEST)
     prefixes = [query.prefix for query in manifest.queries]
     if len(set(prefixes)) != len(prefixes) or ("" in prefixes and len(prefixes) > 1):
         raise DamagedError(f"{where}: two of its queries share a folder. {_WAY_OUT}")

@@ -8,7 +8,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from sparkpoint.savepoint.manifest import Count, Digest, Strict, Text, parse_document
+from sparkpoint.savepoint.manifest import (
+    NEWEST,
+    ContentDigest,
+    Count,
+    Digest,
+    Strict,
+    Text,
+    parse_document,
+)
 from sparkpoint.savepoint.sinknote import is_sink_note
 from sparkpoint.storage import Entry, Store
 from sparkpoint.storage.errors import NotFoundError
@@ -39,13 +47,13 @@ class FileNote(Strict):
 
     size: Count
     stamp: Text
-    digest: Digest
+    digest: ContentDigest
 
 
 class Marker(Strict):
     """What is, or will be, in the target."""
 
-    format: Literal[1] = 1
+    format: Literal[1, 2] = 1
     state: Literal["filling", "complete"]
     savepoint: Digest
     key: Text | None = None
@@ -74,7 +82,7 @@ def read_marker(store: Store) -> Marker | None:
         data = store.read(MARKER, limit=_LIMIT)
     except NotFoundError:
         return None
-    return parse_document(Marker, data, f"{store.uri}/{MARKER}")
+    return parse_document(Marker, data, f"{store.uri}/{MARKER}", newest=NEWEST)
 
 
 def files_of(store: Store) -> dict[str, Entry]:

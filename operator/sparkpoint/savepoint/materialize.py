@@ -18,6 +18,7 @@ from sparkpoint.savepoint.claim import Claim, claimed
 from sparkpoint.savepoint.contents import Mode, new_query_ids, pieces_of
 from sparkpoint.savepoint.filling import fill, run_all
 from sparkpoint.savepoint.leases import hold_to_read, this_process
+from sparkpoint.savepoint.manifest import format_for
 from sparkpoint.savepoint.marker import Marker
 from sparkpoint.savepoint.objects import read_record
 from sparkpoint.savepoint.progress import Amount, Progress, Silent
@@ -88,6 +89,8 @@ def materialize(
         check_ours(target, found, pieces)
         kept = {p: n for p, n in found.good.items() if p in pieces and pieces[p].digest == n.digest}
         marker = Marker(
+            # That of the note it will be: what reads this one must be able to read that one.
+            format=format_for(piece.digest for piece in pieces.values()),
             state="filling",
             savepoint=savepoint.id,
             key=savepoint.key,

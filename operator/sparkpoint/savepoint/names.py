@@ -3,6 +3,7 @@
 import re
 
 from sparkpoint.savepoint.errors import BadNameError, DamagedError
+from sparkpoint.storage.digest import CONTENT_DIGEST
 
 __all__ = [
     "COLLECT_LEASE",
@@ -32,6 +33,7 @@ COLLECT_LEASE = f"{LEASES}/collect.json"
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9._]{0,126}[a-z0-9])?")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_CONTENT_DIGEST = re.compile(CONTENT_DIGEST)
 
 
 def check_name(name: str, what: str) -> str:
@@ -53,14 +55,21 @@ def check_digest(digest: str) -> str:
 
 def object_path(digest: str) -> str:
     """Where the object with this content is; 256 folders keep each listing short."""
-    check_digest(digest)
-    return f"{OBJECTS}/{digest[:2]}/{digest}"
+    if not _CONTENT_DIGEST.fullmatch(digest):
+        raise DamagedError(f"{digest[:80]!r} is not a digest of content.")
+    return f"{OBJECTS}/{_shard(digest)}/{digest}"
+
+
+def _shard(digest: str) -> str:
+    return digest.removeprefix("md5-")[:2]
 
 
 def digest_of_path(path: str) -> str | None:
     """The digest of an object's path; None for a file that does not belong there."""
     parts = path.split("/")
-    proper = len(parts) == 3 and _DIGEST.fullmatch(parts[2]) and parts[2][:2] == parts[1]
+    proper = (
+        len(parts) == 3 and _CONTENT_DIGEST.fullmatch(parts[2]) and _shard(parts[2]) == parts[1]
+    )
     return parts[2] if proper else None
 
 

@@ -1,6 +1,6 @@
 """Content in the repository: whole objects for large files, packs for small ones.
 
-An object is named by the digest of its bytes. Small files are put together into packs, objects
+An object is named by a digest of its bytes. Small files are put together into packs, objects
 like any other, so that twenty thousand of them cost a handful of writes. Nothing is kept whole in
 memory but the pack that is being filled.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from sparkpoint.savepoint.errors import DamagedError
 from sparkpoint.savepoint.names import object_path
 from sparkpoint.savepoint.table import FileRecord
-from sparkpoint.storage import Store
+from sparkpoint.storage import Store, Taken
 from sparkpoint.storage.digest import digest_of
 from sparkpoint.storage.errors import NotFoundError
 
@@ -62,8 +62,13 @@ class ObjectWriter:
     about to be collected; such names are remembered in `refreshed` (docs/repository-format.md).
     """
 
-    def __init__(self, store: Store, known: Mapping[str, Location]) -> None:
+    def __init__(
+        self, store: Store, known: Mapping[str, Location], *, scope: str | None = None
+    ) -> None:
+        """`scope` is who the content is for, where content may stay unread that an S3 server
+        vouches for; None where every byte is to be read."""
         self._store = store
+        self._scope = scope
         self._located = dict(known)
         self._waiting: set[str] = set()
         self._pack = _Pack()
@@ -72,9 +77,22 @@ class ObjectWriter:
         self.new_bytes = 0
         self.new_objects = 0
 
-    def take(self, source: Store, path: str) -> Content:
-        """Store a file of another store as an object."""
-        taken = self._store.take(source, path, name=self._wanted)
+    def take(self, source: Store, path: str, *, called: str) -> Content:
+        """Store a file of another store as an object; it is `called` so in the savepoint.
+
+        The MD5 of a server names it only under that name and for whom the savepoint is of, so that
+        nobody can put a content of theirs in the place of another's.
+        """
+        scope = None if self._scope is None else f"{self._scope}/{called}"
+        return self._kept(self._store.take(source, path, name=self._wanted, scope=scope))
+
+    def take_object(self, origin: Store, digest: str) -> Content:
+        """Store an object of another repository; what it was found to hold tells whether it is
+        whole."""
+        path = object_path(digest)
+        return self._kept(self._store.take(origin, path, name=self._wanted, like=digest))
+
+    def _kept(self, taken: Taken) -> Content:
         if taken.path is not None:
             with self._lock:
                 self._located.setdefault(taken.digest, Location(taken.digest, 0))
@@ -160,7 +178,7 @@ def read_record(store: Store, record: FileRecord) -> bytes:
         data = store.read_range(path, record.offset, record.size)
     except NotFoundError as error:
         raise DamagedError(_missing(store, record)) from error
-    if digest_of(data) != record.digest:
+    if digest_of(data, like=record.digest) != record.digest:
         raise DamagedError(
             f"{store.uri}/{path} is damaged: {record.path} in it does not have the digest "
             f"{record.digest}. Restore the object from a copy of the repository."

@@ -9,18 +9,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import StringConstraints
+from pydantic import StringConstraints, model_validator
 
 from sparkpoint.savepoint import catalogue
 from sparkpoint.savepoint.capture import CaptureRequest, CaptureResult, capture
 from sparkpoint.savepoint.catalogue import Catalogue, Savepoint
 from sparkpoint.savepoint.collect import DEFAULT_GRACE, CollectResult, collect
 from sparkpoint.savepoint.errors import (
+    NewerFormatError,
     NoSuchSavepointError,
     NotARepositoryError,
     ProtectedError,
 )
-from sparkpoint.savepoint.manifest import FORMAT, Strict, canonical, parse_document
+from sparkpoint.savepoint.manifest import FORMAT, NEWEST, Strict, canonical, parse_document
 from sparkpoint.savepoint.materialize import MaterializeRequest, MaterializeResult, materialize
 from sparkpoint.savepoint.names import REPOSITORY
 from sparkpoint.savepoint.progress import Progress
@@ -36,16 +37,29 @@ __all__ = ["Repository"]
 
 
 class _Identity(Strict):
-    format: Literal[1]
+    format: Literal[1, 2]
     id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+    digests: Literal["blake3"] | None = None
+    """Given where every byte of a capture is to be read; whoever keeps the repository may write
+    it there at any time."""
+
+    @model_validator(mode="after")
+    def _knows_its_keys(self) -> "_Identity":
+        if self.format == FORMAT and self.digests is not None:
+            raise ValueError("format 1 has no such key: it always means what this says")
+        return self
 
 
 class Repository:
     """Savepoints in a store. Many processes may use one at the same time."""
 
-    def __init__(self, store: Store, identity: str) -> None:
+    def __init__(
+        self, store: Store, identity: str, *, version: int = FORMAT, reads_all: bool = False
+    ) -> None:
         self.store = store
         self.id = identity
+        self.format = version
+        self._unread = version >= NEWEST and not reads_all
 
     @classmethod
     def open(cls, store: Store) -> "Repository":
@@ -58,12 +72,14 @@ class Repository:
                 f"{store.uri} is not a savepoint repository: it has no {REPOSITORY}. Check the "
                 "location; the first `savepoint create` makes a repository."
             ) from error
-        return cls(store, parse_document(_Identity, data, where).id)
+        found = parse_document(_Identity, data, where, newest=NEWEST)
+        reads_all = found.digests is not None
+        return cls(store, found.id, version=found.format, reads_all=reads_all)
 
     @classmethod
     def init(cls, store: Store) -> "Repository":
         """Make a repository, or open the one that is there."""
-        document = canonical(_Identity(format=FORMAT, id=uuid.uuid4().hex))
+        document = canonical(_Identity(format=NEWEST, id=uuid.uuid4().hex))
         try:
             return cls.open(store)
         except NotARepositoryError:
@@ -89,7 +105,7 @@ class Repository:
         self, source: Store, request: CaptureRequest, *, progress: Progress | None = None
     ) -> CaptureResult:
         """Make a savepoint of a checkpoint, of a running query too."""
-        return capture(self.store, source, request, progress=progress)
+        return capture(self.store, source, request, unread=self._unread, progress=progress)
 
     def materialize(
         self,
@@ -131,6 +147,12 @@ class Repository:
         self, savepoint: Savepoint, target: "Repository", *, progress: Progress | None = None
     ) -> Savepoint:
         """Copy a savepoint to another repository, where it has the same id."""
+        if savepoint.manifest.format > target.format:
+            raise NewerFormatError(
+                f"{savepoint.key} has format {savepoint.manifest.format}, and the repository "
+                f"{target.store.uri} was made with format {target.format}, whose readers do not "
+                "know it. Copy it into a new repository."
+            )
         return copy_savepoint(self.store, savepoint, target.store, progress=progress)
 
     def delete(self, savepoint: Savepoint, *, protected: Mapping[str, str] | None = None) -> None:

@@ -14,7 +14,17 @@ from pydantic import Field, StringConstraints
 
 from sparkpoint.checkpoint.model import Role
 from sparkpoint.savepoint.errors import DamagedError
-from sparkpoint.savepoint.manifest import Count, Digest, Strict, parse_document
+from sparkpoint.savepoint.manifest import (
+    FORMAT,
+    NEWEST,
+    ContentDigest,
+    Count,
+    Digest,
+    Strict,
+    format_for,
+    parse_document,
+)
+from sparkpoint.storage.digest import is_md5
 from sparkpoint.storage.errors import BadLocationError
 from sparkpoint.storage.interface import check_path
 
@@ -53,11 +63,20 @@ class Table:
         """Every object that is needed."""
         return frozenset(record.object for record in self.files.values())
 
+    @property
+    def format(self) -> Literal[1, 2]:
+        """The format that it is written in."""
+        return _format_of(self.files.values())
+
+
+def _format_of(records: Iterable[FileRecord]) -> Literal[1, 2]:
+    return format_for(record.digest for record in records)
+
 
 class _Row(Strict):
     path: Annotated[str, StringConstraints(min_length=1, max_length=1024)]
     size: Count
-    digest: Digest
+    digest: ContentDigest
     object: Digest | None = None
     offset: Count = 0
     role: Literal["metadata", "offsets", "commits", "pending", "source", "operator", "state"]
@@ -65,14 +84,14 @@ class _Row(Strict):
 
 
 class _Document(Strict):
-    format: Literal[1]
+    format: Literal[1, 2]
     files: Annotated[list[_Row], Field(max_length=10_000_000)]
 
 
 def encode_table(records: Iterable[FileRecord]) -> bytes:
     """The bytes of the object."""
-    rows = [_row(record) for record in sorted(records, key=lambda record: record.path)]
-    content = {"files": rows, "format": 1}
+    in_order = sorted(records, key=lambda record: record.path)
+    content = {"files": [_row(record) for record in in_order], "format": _format_of(in_order)}
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return _HEADER + zlib.compress(text.encode(), _LEVEL)
 
@@ -95,13 +114,17 @@ def decode_table(data: bytes, where: str) -> Table:
     """The table in these bytes; DamagedError for anything that could do harm."""
     if not data.startswith(_HEADER):
         raise DamagedError(f"{where} is not a table of files.")
-    document = parse_document(_Document, _decompress(data[len(_HEADER) :], where), where)
+    text = _decompress(data[len(_HEADER) :], where)
+    document = parse_document(_Document, text, where, newest=NEWEST)
     files = {row.path: _record(row, where) for row in document.files}
     if len(files) != len(document.files):
         raise DamagedError(f"{where} lists a file twice.")
     if clash := _folders(files) & files.keys():
         raise DamagedError(f"{where}: {min(clash)!r} is both a file and a folder.")
-    return Table(files)
+    table = Table(files)
+    if document.format == FORMAT != table.format:
+        raise DamagedError(f"{where} names content in a way that its format does not know.")
+    return table
 
 
 def _folders(paths: Iterable[str]) -> set[str]:
@@ -134,6 +157,8 @@ def _record(row: _Row, where: str) -> FileRecord:
     whole = row.object is None or row.object == row.digest
     if whole and row.offset:
         raise DamagedError(f"{where}: {row.path!r} starts inside of itself.")
+    if is_md5(row.digest) and not whole:
+        raise DamagedError(f"{where}: {row.path!r} is in a pack and has no digest of ours.")
     return FileRecord(
         path=row.path,
         size=row.size,

@@ -15,6 +15,7 @@ from sparkpoint.savepoint.objects import PACK_SIZE, SMALL, Content, ObjectWriter
 from sparkpoint.savepoint.progress import Amount, Progress
 from sparkpoint.savepoint.table import FileRecord
 from sparkpoint.storage import Store
+from sparkpoint.storage.digest import is_md5
 from sparkpoint.storage.errors import ChangedError, NotFoundError, TooLargeError
 from sparkpoint.storage.interface import SMALL_FILE, Children, Entry
 
@@ -42,7 +43,7 @@ class TakenQuery:
 
     def records(self, writer: ObjectWriter) -> Iterator[FileRecord]:
         """The rows of the table; only after the writer was flushed."""
-        start = f"{self.prefix}/" if self.prefix else ""
+        start = _start_of(self.prefix)
         # A source's log entry may be planned twice, for the batch and for the pending one; the
         # reversed order lets the first, stronger role win.
         for file in {file.path: file for file in reversed(self.plan.files)}.values():
@@ -121,7 +122,7 @@ class QueryTaker:
     ) -> None:
         self._source = source
         self._planned = _Planned(source)
-        self._prefix = prefix
+        self._prefix, self._start = prefix, _start_of(prefix)
         self._writer = writer
         self._known = known
         self._progress = progress
@@ -216,10 +217,10 @@ class QueryTaker:
     def _take_group(self, group: Sequence[PlannedFile]) -> dict[str, Content]:
         self._lease.check()
         contents = {file.path: self._take_file(file) for file in group}
-        size = sum(file.size for file in group)
+        read = sum(each.size for each in contents.values() if not is_md5(each.digest))
         with self._counting:
-            self._read_bytes += size
-        self._progress.advance(Amount(len(group), size))
+            self._read_bytes += read
+        self._progress.advance(Amount(len(group), sum(file.size for file in group)))
         return contents
 
     def _take_file(self, file: PlannedFile) -> Content:
@@ -239,7 +240,12 @@ class QueryTaker:
         return Content(self._writer.add(data), len(data), stamp)
 
     def _large(self, file: PlannedFile) -> Content:
-        return self._writer.take(self._source, file.path)
+        return self._writer.take(self._source, file.path, called=self._start + file.path)
+
+
+def _start_of(prefix: str) -> str:
+    """How the savepoint's paths of a query in this folder begin."""
+    return f"{prefix}/" if prefix else ""
 
 
 def _sentence(problem: Exception) -> str:

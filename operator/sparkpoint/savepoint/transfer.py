@@ -83,7 +83,7 @@ def _copy(writer: ObjectWriter, origin: Store, digest: str, progress: Progress) 
         progress.advance(Amount(1, 0))
         return
     try:
-        content = writer.take(origin, object_path(digest))
+        content = writer.take_object(origin, digest)
     except NotFoundError as error:
         raise DamagedError(f"{origin.uri}/{object_path(digest)} is missing.") from error
     if content.digest != digest:

@@ -20,7 +20,7 @@ from sparkpoint.savepoint.objects import PACK_SIZE, SMALL, read_record
 from sparkpoint.savepoint.progress import Amount, Progress, Silent
 from sparkpoint.savepoint.table import FileRecord, Table
 from sparkpoint.storage import Entry, Store, chunks_of
-from sparkpoint.storage.digest import Digester, digest_of
+from sparkpoint.storage.digest import digest_of, new_digester
 from sparkpoint.storage.errors import NotFoundError, TooLargeError
 from sparkpoint.storage.interface import SMALL_FILE
 
@@ -138,7 +138,7 @@ def _check_object(
     path = object_path(digest)
     try:
         if all(record.object == record.digest for record in records):
-            problems = _check_whole(store, path, records)
+            problems = _check_whole(store, digest, records)
         else:
             problems = _check_pack(store, path, records)
     except NotFoundError:
@@ -147,13 +147,14 @@ def _check_object(
     return problems
 
 
-def _check_whole(store: Store, path: str, records: set[FileRecord]) -> dict[FileRecord, str]:
-    digest, size = Digester(), 0
+def _check_whole(store: Store, digest: str, records: set[FileRecord]) -> dict[FileRecord, str]:
+    path = object_path(digest)
+    digester, size = new_digester(like=digest), 0
     with store.open(path) as stream:
         for chunk in chunks_of(stream):
-            digest.update(chunk)
+            digester.update(chunk)
             size += len(chunk)
-    found = digest.hexdigest()
+    found = digester.hexdigest()
     return {
         record: f"{path} is damaged ({size} bytes with the digest {found[:12]}…)"
         for record in records

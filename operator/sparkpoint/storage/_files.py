@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from typing import IO
 
 from sparkpoint.storage._linux import reflink, start_writeback
-from sparkpoint.storage.digest import Digester
+from sparkpoint.storage.digest import new_digester
 
 __all__ = [
     "CHUNK",
@@ -34,9 +34,9 @@ def write_all(descriptor: int, data: bytes | memoryview) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def hash_file(descriptor: int) -> str:
-    """The digest of the content from the start; leaves the position alone."""
-    digest, position = Digester(), 0
+def hash_file(descriptor: int, *, like: str = "") -> str:
+    """The digest, as `like`, of the content from the start; leaves the position alone."""
+    digest, position = new_digester(like), 0
     buffer = memoryview(bytearray(CHUNK))
     while count := os.preadv(descriptor, [buffer], position):
         digest.update(buffer[:count])
@@ -45,9 +45,9 @@ def hash_file(descriptor: int) -> str:
 
 
 def copy_and_hash(
-    source: int, target: int, *, reading: AbstractContextManager[None]
+    source: int, target: int, *, reading: AbstractContextManager[None], like: str = ""
 ) -> tuple[str, int]:
-    """Copy to the end; the digest and number of the bytes that are in the target now.
+    """Copy to the end; the digest, as `like`, and number of the bytes that the target has now.
 
     `reading` surrounds every read of the source, so that its errors are told from the target's.
     Blocks that the file system shares are read as well: 0.4 s per GiB on the same two cores, and
@@ -58,8 +58,8 @@ def copy_and_hash(
     on two cores), without mapping anything; buffers of 1 MiB take more than twice as long.
     """
     if reflink(source, target):
-        return hash_file(target), os.fstat(target).st_size
-    digest, size = Digester(), 0
+        return hash_file(target, like=like), os.fstat(target).st_size
+    digest, size = new_digester(like), 0
     buffer = memoryview(bytearray(CHUNK))
     while True:
         with reading:
@@ -73,9 +73,9 @@ def copy_and_hash(
     return digest.hexdigest(), size
 
 
-def write_and_hash(descriptor: int, chunks: Iterable[bytes]) -> tuple[str, int]:
-    """Write a stream; its digest and length."""
-    digest, size = Digester(), 0
+def write_and_hash(descriptor: int, chunks: Iterable[bytes], *, like: str = "") -> tuple[str, int]:
+    """Write a stream; its digest, as `like`, and length."""
+    digest, size = new_digester(like), 0
     for chunk in chunks:
         digest.update(chunk)
         write_all(descriptor, chunk)

@@ -15,14 +15,18 @@ from sparkpoint.storage.errors import StorageError
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-__all__ = ["CopyProof", "ServerCopy", "touch"]
+__all__ = ["LARGEST_COPY", "CopyProof", "OtherEtagError", "ServerCopy", "touch"]
 
-_SINGLE = 1024 * 1024 * 1024
+LARGEST_COPY = 1024 * 1024 * 1024
 """Above this (S3 itself allows five times as much) the server copies in parts."""
 _IN_PARTS = TransferConfig(
-    multipart_threshold=_SINGLE, multipart_chunksize=256 * 1024 * 1024, max_concurrency=4
+    multipart_threshold=LARGEST_COPY, multipart_chunksize=256 * 1024 * 1024, max_concurrency=4
 )
 _REFUSED = ("PreconditionFailed", "412", "ConditionalRequestConflict", "409")
+
+
+class OtherEtagError(Exception):
+    """A copy has not got the ETag that it should have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +39,13 @@ class ServerCopy:
     size: int
     stamp: str | None = None
     """The source must still have this ETag, where one is given."""
+    same_stamp: bool = False
+    """The copy must get the same one, else OtherEtagError; not for copies in parts."""
 
     @property
     def in_parts(self) -> bool:
         """Whether it takes several requests; those cannot be made create-only."""
-        return self.size > _SINGLE
+        return self.size > LARGEST_COPY
 
     def run(self) -> None:
         """Copy over whatever is there."""
@@ -73,9 +79,12 @@ class ServerCopy:
 
     def _send(self, **condition: Any) -> None:
         bucket, key = self.target
-        self.client.copy_object(
+        answer = self.client.copy_object(
             Bucket=bucket, Key=key, CopySource=self._origin, **self._condition, **condition
         )
+        found = answer["CopyObjectResult"].get("ETag", "").strip('"')
+        if self.same_stamp and found != self.stamp:
+            raise OtherEtagError(f"The copy {key} has the ETag {found}, not {self.stamp}.")
 
 
 class CopyProof:
@@ -124,7 +133,7 @@ def touch(client: "S3Client", bucket: str, key: str, *, size: int) -> None:
     """
     changed: Any = {"Metadata": {"touched": uuid.uuid4().hex}, "MetadataDirective": "REPLACE"}
     origin: Any = {"Bucket": bucket, "Key": key}
-    if size > _SINGLE:
+    if size > LARGEST_COPY:
         client.copy(origin, bucket, key, ExtraArgs=changed, Config=_IN_PARTS)
         return
     client.copy_object(Bucket=bucket, Key=key, CopySource=origin, **changed)

@@ -20,7 +20,7 @@ from urllib3.exceptions import HTTPError
 
 from sparkpoint.storage._s3errors import code_of, explained
 from sparkpoint.storage._s3listing import entry_of
-from sparkpoint.storage.digest import Digester
+from sparkpoint.storage.digest import new_digester
 from sparkpoint.storage.interface import Entry
 
 if TYPE_CHECKING:
@@ -43,13 +43,15 @@ def open_object(
         yield stream, raw.entry
 
 
-def hash_object(client: "S3Client", bucket: str, key: str, *, path: str) -> tuple[str, Entry]:
-    """The digest and the entry, called `path`, of one version; its bytes are kept nowhere.
+def hash_object(
+    client: "S3Client", bucket: str, key: str, *, path: str, like: str = ""
+) -> tuple[str, Entry]:
+    """The digest, as `like`, and the entry, called `path`, of one version; nothing is kept.
 
     Without a buffer in between: where the server copies by itself, this is all that a capture
     costs us, and every pass over the bytes counts.
     """
-    digest = Digester()
+    digest = new_digester(like)
     with contextlib.closing(_open(client, bucket, key, path=path)) as raw:
         for piece in raw.pieces():
             digest.update(piece)

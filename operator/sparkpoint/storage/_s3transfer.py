@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 
 from sparkpoint.storage._files import chunks_of
 from sparkpoint.storage._s3errors import code_of
-from sparkpoint.storage.digest import Digester
+from sparkpoint.storage.digest import new_digester
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -75,22 +75,22 @@ def upload(
 
 
 @contextlib.contextmanager
-def spooled(chunks: Iterable[bytes]) -> Iterator[tuple[IO[bytes], Hashed]]:
-    """A stream collected in memory, or on disk if it is long."""
+def spooled(chunks: Iterable[bytes], *, like: str = "") -> Iterator[tuple[IO[bytes], Hashed]]:
+    """A stream collected in memory, or on disk if it is long; its digest is as `like`."""
     if isinstance(chunks, list | tuple):
         # It is in memory already, and one piece is not even copied.
         data = b"".join(chunks)
-        yield io.BytesIO(data), _hashed([data])
+        yield io.BytesIO(data), _hashed([data], like)
         return
     with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as spool:
-        content = _hashed(_written(chunks, spool))
+        content = _hashed(_written(chunks, spool), like)
         spool.seek(0)
         yield spool, content
 
 
-def hash_stream(stream: IO[bytes]) -> Hashed:
+def hash_stream(stream: IO[bytes], *, like: str = "") -> Hashed:
     """The rest of a stream."""
-    return _hashed(chunks_of(stream))
+    return _hashed(chunks_of(stream), like)
 
 
 def _written(chunks: Iterable[bytes], spool: IO[bytes]) -> Iterator[bytes]:
@@ -99,8 +99,8 @@ def _written(chunks: Iterable[bytes], spool: IO[bytes]) -> Iterator[bytes]:
         yield chunk
 
 
-def _hashed(chunks: Iterable[bytes]) -> Hashed:
-    digest, size, crc = Digester(), 0, 0
+def _hashed(chunks: Iterable[bytes], like: str) -> Hashed:
+    digest, size, crc = new_digester(like), 0, 0
     for chunk in chunks:
         digest.update(chunk)
         crc = zlib.crc32(chunk, crc)

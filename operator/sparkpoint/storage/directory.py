@@ -230,11 +230,19 @@ class DirectoryStore:
             yield descriptor
             self._root.move(temporary, path)
 
-    def take(self, source: Store, path: str, *, name: Callable[[str], str | None]) -> Taken:
+    def take(
+        self,
+        source: Store,
+        path: str,
+        *,
+        name: Callable[[str], str | None],
+        scope: str | None = None,
+        like: str = "",
+    ) -> Taken:
         """Copy beside while hashing, then rename to the name that the digest gives."""
         # What is written here has no name yet; errors of the source are explained in `_fill`.
         with explained(self.uri), self._root.temporary() as (temporary, descriptor):
-            digest, size, stamp = _fill(descriptor, source, path)
+            digest, size, stamp = _fill(descriptor, source, path, like)
             wanted = name(digest)
             existed = wanted is not None and self._stamp(wanted) is not None
             if wanted is not None:
@@ -256,7 +264,7 @@ class DirectoryStore:
         """Copy beside, check, rename; a draft in its place. All bytes are read in any case."""
         with explained(self.uri, path), self._writing(path, draft=draft) as descriptor:
             # The digest tells all: a file that was only touched meanwhile is as good.
-            found, _, _ = _pour(descriptor, source, source_path)
+            found, _, _ = _pour(descriptor, source, source_path, like=digest)
             if found != digest:
                 raise ChangedError(
                     f"{source.uri}/{source_path} is damaged: its digest is {found}, not {digest}."
@@ -311,23 +319,25 @@ def _stamp_of(info: os.stat_result) -> str:
     return f"{info.st_mtime_ns:x}-{info.st_ino:x}"
 
 
-def _fill(descriptor: int, source: Store, path: str) -> tuple[str, int, str]:
+def _fill(descriptor: int, source: Store, path: str, like: str) -> tuple[str, int, str]:
     """Copy a file of any store; digest, size and the stamp of what was read."""
-    digest, size, (before, after) = _pour(descriptor, source, path)
+    digest, size, (before, after) = _pour(descriptor, source, path, like=like)
     if before != after or size != after.size:
         raise ChangedError(f"{source.uri}/{path} changed while it was read.")
     return digest, size, after.stamp
 
 
-def _pour(descriptor: int, source: Store, path: str) -> tuple[str, int, tuple[Entry, Entry]]:
+def _pour(
+    descriptor: int, source: Store, path: str, *, like: str
+) -> tuple[str, int, tuple[Entry, Entry]]:
     """Copy a file of any store; digest, size, and its entry before and after."""
     if not isinstance(source, DirectoryStore):
         with source.open_stamped(path) as (stream, entry):
-            return *write_and_hash(descriptor, chunks_of(stream)), (entry, entry)
+            return *write_and_hash(descriptor, chunks_of(stream), like=like), (entry, entry)
     reading = explained(source.uri, path)
     with contextlib.ExitStack() as stack:
         with reading:
             origin = stack.enter_context(source._root.reading(path))
         before = _entry(path, os.fstat(origin))
-        digest, size = copy_and_hash(origin, descriptor, reading=reading)
+        digest, size = copy_and_hash(origin, descriptor, reading=reading, like=like)
         return digest, size, (before, _entry(path, os.fstat(origin)))

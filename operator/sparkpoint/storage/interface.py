@@ -42,13 +42,13 @@ Children: TypeAlias = tuple[list[str], list[Entry]]
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What `take` read, and under which name it is now."""
+    """What `take` found, and under which name it is now."""
 
     digest: str
-    """Digest of the bytes that were read (digest.py)."""
+    """Digest of the bytes that were taken (digest.py)."""
     size: int
     stamp: str
-    """The source's stamp of exactly the version that was read."""
+    """The source's stamp of exactly the version that was taken."""
     path: str | None
     """Where the content is now; None if the caller did not want it stored."""
     existed: bool
@@ -125,12 +125,21 @@ class Store(Protocol):
         """
         ...
 
-    def take(self, source: "Store", path: str, *, name: Callable[[str], str | None]) -> Taken:
+    def take(
+        self,
+        source: "Store",
+        path: str,
+        *,
+        name: Callable[[str], str | None],
+        scope: str | None = None,
+        like: str = "",
+    ) -> Taken:
         """Copy a file of another store in, under the name that `name` makes of its digest.
 
         A name that exists is refreshed as by `touch`; for None the content is only hashed. The
         server copies by itself, or the file system shares blocks, where source and target allow
-        it.
+        it. With a `scope`, what a server copies by itself and vouches for the MD5 of is not even
+        read: its digest is one within that scope. Any other is of the kind of `like`.
         """
         ...
 

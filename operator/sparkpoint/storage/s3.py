@@ -16,10 +16,12 @@ from sparkpoint.storage import _s3listing as listing
 from sparkpoint.storage import _s3transfer as transfer
 from sparkpoint.storage._files import chunks_of
 from sparkpoint.storage._s3client import PARALLEL, connect
-from sparkpoint.storage._s3copy import CopyProof, ServerCopy, touch
+from sparkpoint.storage._s3copy import LARGEST_COPY, CopyProof, OtherEtagError, ServerCopy, touch
 from sparkpoint.storage._s3errors import explained, was_retried
+from sparkpoint.storage._s3etags import EtagProof
 from sparkpoint.storage._s3removal import remove_below
 from sparkpoint.storage._s3stream import get_range, hash_object, open_object
+from sparkpoint.storage.digest import md5_digest
 from sparkpoint.storage.directory import DirectoryStore
 from sparkpoint.storage.errors import (
     AlreadyExistsError,
@@ -40,12 +42,19 @@ class S3Store:
     """Objects below `prefix` in one bucket."""
 
     def __init__(
-        self, client: "S3Client", *, bucket: str, prefix: str = "", proof: CopyProof | None = None
+        self,
+        client: "S3Client",
+        *,
+        bucket: str,
+        prefix: str = "",
+        proof: CopyProof | None = None,
+        etags: EtagProof | None = None,
     ) -> None:
         self._client = client
         self._bucket = bucket
         self._prefix = f"{check_path(prefix)}/" if prefix else ""
         self._proof = proof or CopyProof()
+        self._etags = etags or EtagProof()
 
     def __repr__(self) -> str:
         return f"S3Store({self.uri!r})"
@@ -70,7 +79,9 @@ class S3Store:
         if not prefix:
             return self
         key = self._key(prefix)
-        return S3Store(self._client, bucket=self._bucket, prefix=key, proof=self._proof)
+        return S3Store(
+            self._client, bucket=self._bucket, prefix=key, proof=self._proof, etags=self._etags
+        )
 
     def _key(self, path: str) -> str:
         return self._prefix + check_path(path)
@@ -174,21 +185,31 @@ class S3Store:
         with explained(self.uri, path):
             transfer.upload(self._client, self._bucket, key, stream=stream, content=content)
 
-    def take(self, source: Store, path: str, *, name: Callable[[str], str | None]) -> Taken:
+    def take(
+        self,
+        source: Store,
+        path: str,
+        *,
+        name: Callable[[str], str | None],
+        scope: str | None = None,
+        like: str = "",
+    ) -> Taken:
         """Hash first, as the name is needed before the first byte can be sent.
 
         A directory's file is read twice, the second time from the page cache. An object of the same
-        endpoint is read once and then copied by the server. Anything else is spooled.
+        endpoint is read once, or with a `scope` maybe not at all, and then copied by the server.
+        Anything else is spooled.
         """
         if isinstance(source, S3Store) and self._shares_server(source):
-            return self._take_on_server(source, path, name)
+            unread = None if scope is None else self._take_unread(source, path, name, scope)
+            return unread or self._take_on_server(source, path, name, like)
         with contextlib.ExitStack() as stack:
             if isinstance(source, S3Store):
                 stream, entry = stack.enter_context(source.open_stamped(path))
-                spool, content = stack.enter_context(transfer.spooled(chunks_of(stream)))
+                spool, content = stack.enter_context(transfer.spooled(chunks_of(stream), like=like))
             else:
                 spool, entry = stack.enter_context(source.open_stamped(path))
-                content = transfer.hash_stream(spool)
+                content = transfer.hash_stream(spool, like=like)
             if content.size != entry.size:
                 raise ChangedError(f"{source.uri}/{path} changed while it was read.")
             wanted = name(content.digest)
@@ -197,11 +218,31 @@ class S3Store:
             )
             return Taken(content.digest, content.size, entry.stamp, wanted, existed)
 
+    def _take_unread(
+        self, source: "S3Store", path: str, name: Callable[[str], str | None], scope: str
+    ) -> Taken | None:
+        """What the server vouches for; None if it does not, or if its copy is another than that."""
+        bucket, key = source._bucket, source._key(path)
+        entry = self._etags.entry_with_md5(source._client, bucket, key, path=path)
+        if entry is None or entry.size > LARGEST_COPY:
+            return None
+        digest = md5_digest(entry.stamp, scope)
+        wanted = name(digest)
+        try:
+            existed = wanted is not None and self._copy_or_refresh(
+                wanted, source, entry, same_stamp=True
+            )
+        except OtherEtagError:
+            # As where the target encrypts: what it has now, nobody can tell without reading.
+            self._etags.refute(bucket)
+            return None
+        return Taken(digest, entry.size, entry.stamp, wanted, existed)
+
     def _take_on_server(
-        self, source: "S3Store", path: str, name: Callable[[str], str | None]
+        self, source: "S3Store", path: str, name: Callable[[str], str | None], like: str
     ) -> Taken:
         key = source._key(path)
-        digest, entry = hash_object(source._client, source._bucket, key, path=path)
+        digest, entry = hash_object(source._client, source._bucket, key, path=path, like=like)
         wanted = name(digest)
         existed = wanted is not None and self._copy_or_refresh(wanted, source, entry)
         return Taken(digest, entry.size, entry.stamp, wanted, existed)
@@ -216,7 +257,7 @@ class S3Store:
     ) -> bool:
         """Store what was read, or refresh it; whether it was there."""
         origin, entry = source
-        if self._refresh(wanted, entry.size):
+        if self._refresh(wanted, size=entry.size):
             return True
         spool.seek(0)
         self._upload(wanted, spool, content)
@@ -224,21 +265,33 @@ class S3Store:
             raise ChangedError(f"{origin.uri}/{entry.path} changed while it was read.")
         return False
 
-    def _copy_or_refresh(self, wanted: str, origin: "S3Store", entry: Entry) -> bool:
-        copy = self._copy_from(origin, entry.path, wanted, size=entry.size, stamp=entry.stamp)
+    def _copy_or_refresh(
+        self, wanted: str, origin: "S3Store", entry: Entry, *, same_stamp: bool = False
+    ) -> bool:
+        copy = ServerCopy(
+            self._client,
+            source=(origin._bucket, origin._key(entry.path)),
+            target=(self._bucket, self._key(wanted)),
+            size=entry.size,
+            stamp=entry.stamp,
+            same_stamp=same_stamp,
+        )
+        stamp = entry.stamp if same_stamp else None
         with explained(origin.uri, entry.path):
             return self._proof.copy_or_refresh(
                 copy,
-                refresh=lambda: self._refresh(wanted, entry.size),
+                refresh=lambda: self._refresh(wanted, size=entry.size, stamp=stamp),
                 unchanged=lambda: origin.stat(entry.path).stamp == entry.stamp,
             )
 
-    def _refresh(self, path: str, size: int) -> bool:
-        """Touch an object if it is there and has the right size."""
+    def _refresh(self, path: str, *, size: int, stamp: str | None = None) -> bool:
+        """Touch an object if it is there and has the right size, and this ETag if one is given."""
         try:
-            return self.stat(path).size == size and self._touch(path, size)
+            found = self.stat(path)
         except NotFoundError:
             return False
+        same = found.size == size and stamp in (None, found.stamp)
+        return same and self._touch(path, size)
 
     def copy(
         self,
@@ -256,11 +309,17 @@ class S3Store:
             # What the server copies is the very version that was read.
             stamp = source._verified(source_path, digest) if verify else None
             with explained(source.uri, source_path):
-                self._copy_from(source, source_path, path, size=size, stamp=stamp).run()
+                ServerCopy(
+                    self._client,
+                    source=(source._bucket, source._key(source_path)),
+                    target=(self._bucket, self._key(path)),
+                    size=size,
+                    stamp=stamp,
+                ).run()
             return
         with (
             source.open(source_path) as stream,
-            transfer.spooled(chunks_of(stream)) as (spool, found),
+            transfer.spooled(chunks_of(stream), like=digest) as (spool, found),
         ):
             _check_digest(f"{source.uri}/{source_path}", found.digest, digest)
             self._upload(path, spool, found)
@@ -268,22 +327,12 @@ class S3Store:
     def _verified(self, path: str, digest: str) -> str:
         """Read an object that must have this digest; its stamp."""
         with self.open_stamped(path) as (stream, entry):
-            _check_digest(f"{self.uri}/{path}", transfer.hash_stream(stream).digest, digest)
+            found = transfer.hash_stream(stream, like=digest).digest
+            _check_digest(f"{self.uri}/{path}", found, digest)
             return entry.stamp
 
     def _shares_server(self, other: "S3Store") -> bool:
         return self._client.meta.endpoint_url == other._client.meta.endpoint_url
-
-    def _copy_from(
-        self, source: "S3Store", source_path: str, path: str, *, size: int, stamp: str | None = None
-    ) -> ServerCopy:
-        return ServerCopy(
-            self._client,
-            source=(source._bucket, source._key(source_path)),
-            target=(self._bucket, self._key(path)),
-            size=size,
-            stamp=stamp,
-        )
 
     def touch(self, path: str) -> bool:
         """Copy the object onto itself: the only way to a new time."""

@@ -112,7 +112,7 @@ def test_a_log_of_an_unknown_version(here: Path, path: str) -> None:
 def test_a_repository_of_a_newer_format(here: Path) -> None:
     make_checkpoint(here / "ck")
     (here / "r").mkdir()
-    (here / "r/repository.json").write_text('{"format": 2, "id": "x"}')
+    (here / "r/repository.json").write_text('{"format": 3, "id": "x"}')
 
     refused(run(*CREATE), 3, str(here / "r/repository.json"), "Update Sparkpoint")
     refused(run("savepoint", "list", "--repository", "r"), 3, "Update Sparkpoint")

@@ -2,15 +2,15 @@
 
 Run as a program, so that one warm interpreter forks all children:
 
-    python -m tests.unit.savepoint.kill FOLDER OPERATION COUNT SEED
+    python -m tests.unit.savepoint.kill FOLDER OPERATION COUNT SEED [S3_PREFIX ENDPOINT_URL]
 
-After every kill the repository must verify, nothing that was published may be lost, and the same
-operation again must succeed. It exits with 1 and says what broke otherwise.
+With an S3 prefix, checkpoint, repository and targets are there, else in the folder. After every
+kill the repository must verify, nothing that was published may be lost, and the same operation
+again must succeed. It exits with 1 and says what broke otherwise.
 """
 
 import os
 import random
-import shutil
 import signal
 import sys
 import time
@@ -21,7 +21,7 @@ from pathlib import Path
 from sparkpoint.savepoint import CaptureRequest, Repository
 from sparkpoint.savepoint.errors import NameTakenError, NoSuchSavepointError
 from sparkpoint.savepoint.marker import files_of
-from sparkpoint.storage import DirectoryStore
+from sparkpoint.storage import DirectoryStore, Store, open_store
 from sparkpoint.storage.digest import digest_of
 from tests.unit.savepoint.synthetic import SyntheticQuery
 
@@ -36,26 +36,51 @@ _MEASURED = 2
 class Scene:
     """A checkpoint, a repository with two savepoints, and one operation to kill."""
 
-    def __init__(self, folder: Path, operation: str) -> None:
+    def __init__(self, folder: Path, operation: str, place: tuple[str, str] | None) -> None:
         self.folder = folder
+        self.place = place
         self.query = SyntheticQuery(
             folder / "ck", provider="rocksdb", snapshot_bytes=300_000, partitions=3
         ).run(6)
-        self.repository = Repository.init(DirectoryStore(folder / "repository"))
+        self._carried: set[Path] = set()
+        Repository.init(self.store("repository"))
+        self.carry()
         self.capture("keep")
         self.action: Callable[[], object] = getattr(self, operation)
         self.round = 0
 
+    def store(self, name: str) -> Store:
+        """One that no other process shares a connection with."""
+        if self.place is None:
+            return DirectoryStore(self.folder / name)
+        prefix, endpoint_url = self.place
+        return open_store(f"{prefix}/{name}", endpoint_url)
+
+    @property
+    def repository(self) -> Repository:
+        """The repository, opened anew."""
+        return Repository.open(self.store("repository"))
+
+    def carry(self) -> None:
+        """Put what is new of the checkpoint where it is captured from."""
+        if self.place is None:
+            return
+        source = self.store("ck")
+        for path in self.query.root.rglob("*"):
+            if path.is_file() and path not in self._carried:
+                self._carried.add(path)
+                source.put(str(path.relative_to(self.query.root)), [path.read_bytes()])
+
     def capture(self, name: str | None = None) -> None:
         request = CaptureRequest(job="visits", name=name or f"round-{self.round}")
         try:
-            self.repository.capture(DirectoryStore(self.query.root), request)
+            self.repository.capture(self.store("ck"), request)
         except NameTakenError:
             # The killed run got as far as publishing: that is the savepoint we asked for.
             return
 
     def materialize(self) -> None:
-        target = DirectoryStore(self.folder / f"target-{self.round}")
+        target = self.store(f"target-{self.round}")
         self.repository.materialize(self.repository.find("keep"), target)
 
     def delete(self) -> None:
@@ -77,6 +102,7 @@ class Scene:
             self.repository.delete(self.repository.find(f"victim-{self.round}"))
         if self.action == self.capture or self.round % 5 == 0:
             self.query.batch()
+            self.carry()
 
     def check(self) -> None:
         """Everything published is whole, and what must be there is there."""
@@ -94,21 +120,20 @@ class Scene:
         if self.action == self.delete:
             assert f"victim-{self.round}" not in names
         if self.action == self.materialize:
-            folder = self.folder / f"target-{self.round}"
-            self._check_bytes(folder)
+            name = f"target-{self.round}"
+            self._check_bytes(self.store(name))
             self.repository.capture(
-                DirectoryStore(folder), CaptureRequest(job="check", name=f"check-{self.round}")
+                self.store(name), CaptureRequest(job="check", name=f"check-{self.round}")
             )
-            shutil.rmtree(folder)
+            self.store("").remove_folder(name, removed=lambda size: None)
 
-    def _check_bytes(self, folder: Path) -> None:
+    def _check_bytes(self, target: Store) -> None:
         """Every file of the savepoint is in the target, byte by byte, and no other."""
         planned = self.repository.files(self.repository.find("keep")).files
-        restored = {
-            entry.path: digest_of((folder / entry.path).read_bytes())
-            for entry in files_of(DirectoryStore(folder)).values()
-        }
-        assert restored == {path: record.digest for path, record in planned.items()}
+        restored = files_of(target)
+        assert restored.keys() == planned.keys()
+        for path, record in planned.items():
+            assert digest_of(target.read(path), like=record.digest) == record.digest, path
 
 
 def run_child(action: Callable[[], object]) -> int:
@@ -144,9 +169,9 @@ def duration(scene: Scene) -> float:
     return time.monotonic() - started
 
 
-def main(folder: Path, operation: str, count: int, seed: str) -> int:
+def main(folder: Path, operation: str, count: int, seed: str, place: tuple[str, str] | None) -> int:
     """Kill so many times; how many kills hit a child that was still running."""
-    scene = Scene(folder, operation)
+    scene = Scene(folder, operation, place)
     chance = random.Random(seed)
     usual = min(duration(scene) for _ in range(_MEASURED))
     killed = 0
@@ -166,5 +191,6 @@ def main(folder: Path, operation: str, count: int, seed: str) -> int:
 
 
 if __name__ == "__main__":
-    hits = main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4])
+    given = (sys.argv[5], sys.argv[6]) if len(sys.argv) > 5 else None
+    hits = main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4], given)
     print(f"{hits} of {sys.argv[3]} kills hit a running {sys.argv[2]}")

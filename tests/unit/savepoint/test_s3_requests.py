@@ -42,10 +42,11 @@ class Bench:
                 self._carried.add(path)
                 self.source.put(str(path.relative_to(self.query.root)), [path.read_bytes()])
 
-    def capture(self, name: str) -> list[Request]:
+    def capture(self, name: str, *, read_all: bool = False) -> list[Request]:
         """The requests of one capture."""
+        request = CaptureRequest(job="visits", name=name, read_all=read_all)
         with recorded(self.place) as requests:
-            self.repository.capture(self.source, CaptureRequest(job="visits", name=name))
+            self.repository.capture(self.source, request)
         return requests
 
     def reads(self, requests: list[Request]) -> Counter[str]:
@@ -64,23 +65,39 @@ def test_a_capture_reads_no_file_of_the_checkpoint_twice(
     reads = bench.reads(bench.capture("one"))
 
     assert {path for path in reads if path.endswith(".zip")}
-    assert {path for path in reads if path.endswith(".sst")}
     assert max(reads.values()) == 1
 
 
-def test_a_large_file_costs_two_requests(s3_bucket: S3Store, tmp_path: Path) -> None:
+def test_of_large_files_that_the_server_vouches_for_one_is_read_to_see_whether_it_is_right(
+    s3_bucket: S3Store, tmp_path: Path
+) -> None:
+    bench = Bench(S3Store(s3_bucket._client, bucket="tests"), tmp_path / "ck", partitions=10)
+    bench.run(2)
+    first = bench.reads(bench.capture("one"))
+    bench.run(2)
+
+    second = bench.reads(bench.capture("two"))
+
+    assert sum(path.endswith(".sst") for path in first) == 1
+    assert sum(path.endswith(".sst") for path in second) == 0
+
+
+@pytest.mark.parametrize("read_all", [True, False])
+def test_a_large_file_costs_two_requests(
+    s3_bucket: S3Store, tmp_path: Path, read_all: bool
+) -> None:
     counts = []
-    # The first one finds out whether the server refuses copies over others.
+    # The first one finds out whether the server refuses copies over others, and whether it vouches.
     for partitions in (1, 2, 10):
         bench = Bench(s3_bucket, tmp_path / str(partitions), partitions=partitions)
         bench.run(2)
-        requests = bench.capture("one")
-        ssts = sum(path.endswith(".sst") for path in bench.reads(requests))
+        requests = bench.capture("one", read_all=read_all)
+        seen = [each.operation for each in requests if each.key.endswith(".sst")]
         stored = sum("/repository/objects/" in each.key for each in requests)
-        counts.append((ssts, stored))
+        counts.append((Counter(seen), stored))
 
-    _, (few_read, few_stored), (many_read, many_stored) = counts
-    assert many_read - few_read == 16
+    _, (few_seen, few_stored), (many_seen, many_stored) = counts
+    assert many_seen - few_seen == {"GetObject" if read_all else "HeadObject": 16}
     assert many_stored - few_stored == 16
 
 

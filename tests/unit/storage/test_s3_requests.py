@@ -286,7 +286,7 @@ def test_what_is_too_large_for_one_copy_is_refreshed_in_parts(
 ) -> None:
     part = 5 * 1024 * 1024
     config = TransferConfig(multipart_threshold=part, multipart_chunksize=part)
-    monkeypatch.setattr(_s3copy, "_SINGLE", part)
+    monkeypatch.setattr(_s3copy, "LARGEST_COPY", part)
     monkeypatch.setattr(_s3copy, "_IN_PARTS", config)
     store.put("a", [bytes(part), b"rest"])
 

@@ -66,6 +66,11 @@ def savepoint() -> None:
     " kafka, foreachBatch, other.",
 )
 @click.option(
+    "--read-all",
+    is_flag=True,
+    help="Also read what an S3 server would copy by itself and vouch for by its MD5.",
+)
+@click.option(
     "--accept-doubtful",
     is_flag=True,
     help="Take state that may be left from before a rewind by hand, which is refused otherwise.",
@@ -82,6 +87,7 @@ def create(
     parent: str | None,
     revision: str | None,
     sinks: tuple[str, ...],
+    read_all: bool,
     accept_doubtful: bool,
 ) -> Answer:
     """Make a savepoint of the last committed batch of a checkpoint.
@@ -99,6 +105,7 @@ def create(
         parent=parent,
         revision=revision,
         sinks=sinks,
+        read_all=read_all,
         accept_doubtful=accept_doubtful,
     )
     return create_savepoint(settings, checkpoint, repository, wanted)

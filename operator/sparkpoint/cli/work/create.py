@@ -32,6 +32,7 @@ class NewSavepoint:
     parent: str | None = None
     revision: str | None = None
     sinks: tuple[str, ...] = ()
+    read_all: bool = False
     accept_doubtful: bool = False
 
 
@@ -55,6 +56,7 @@ def create_savepoint(
         revision=wanted.revision,
         trigger="cli",
         sinks=sinks,
+        read_all=wanted.read_all,
         accept_doubtful=wanted.accept_doubtful,
     )
     with located(source), shown_progress(settings) as progress:
