@@ -119,7 +119,7 @@ def test_a_damaged_manifest_can_be_deleted_so_that_collecting_works_again(reposi
 
 def test_a_manifest_of_a_newer_format_is_not_ours_to_delete(repository: Path) -> None:
     newer = repository / "savepoints/default/visits/newer.json"
-    newer.write_text('{"format": 2}')
+    newer.write_text('{"format": 3}')
 
     outcome = run("savepoint", "delete", "newer")
 

@@ -181,7 +181,7 @@ def test_a_restore_that_cannot_be_noted_has_succeeded_all_the_same(
 def test_a_note_that_cannot_be_read_does_not_spoil_the_log(repository: Path) -> None:
     run_well("savepoint", "restore", "before-upgrade", "--to", "back")
     (note,) = (repository / "uses").rglob("*.json")
-    note.write_text('{"format":2}')
+    note.write_text('{"format":3}')
 
     (entry,) = run_well("log", "--json").document["savepoints"]
 

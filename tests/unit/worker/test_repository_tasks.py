@@ -192,7 +192,7 @@ def test_a_damaged_manifest_is_disposed_of_and_no_longer_in_the_way(disk: Place)
 
 def test_a_savepoint_of_a_newer_version_is_not_ours_to_delete(disk: Place) -> None:
     found = make(disk)
-    Path(disk.repository, found.path).write_text('{"format":2}')
+    Path(disk.repository, found.path).write_text('{"format":3}')
 
     answer = about("dispose", disk, "--name", "first")
 
