@@ -28,6 +28,11 @@ class Component:
 
 def components(layout: Layout) -> tuple[Component, ...]:
     """All programs, in the order in which they need one another."""
+    plane = _control_plane(layout)
+    return plane if layout.nodeless else (*plane, *_node(layout))
+
+
+def _control_plane(layout: Layout) -> tuple[Component, ...]:
     return (
         Component("etcd", _etcd(layout), _answers("http://127.0.0.1:2379/health")),
         Component("kube-apiserver", _apiserver(layout), _ready(layout)),
@@ -36,6 +41,11 @@ def components(layout: Layout) -> tuple[Component, ...]:
             _controller_manager(layout),
             _serves(layout, "https://127.0.0.1:10257/healthz"),
         ),
+    )
+
+
+def _node(layout: Layout) -> tuple[Component, ...]:
+    return (
         Component(
             "kube-scheduler", _scheduler(layout), _serves(layout, "https://127.0.0.1:10259/healthz")
         ),
@@ -64,6 +74,10 @@ def _etcd(layout: Layout) -> tuple[str, ...]:
     return ("etcd", f"--data-dir={layout.volatile}/etcd", "--unsafe-no-fsync", "--log-level=warn")
 
 
+_MANY_SERVICES = "198.18.0.0/15"
+"""Addresses for benchmarks (RFC 2544): no packet goes there, and there are enough of them."""
+
+
 def _apiserver(layout: Layout) -> tuple[str, ...]:
     pki = layout.pki
     return (
@@ -73,7 +87,7 @@ def _apiserver(layout: Layout) -> tuple[str, ...]:
         "--allow-privileged=true",
         f"--advertise-address={layout.node_address}",
         "--secure-port=6443",
-        f"--service-cluster-ip-range={layout.service_range}",
+        f"--service-cluster-ip-range={_MANY_SERVICES if layout.nodeless else layout.service_range}",
         f"--client-ca-file={pki}/ca.crt",
         f"--tls-cert-file={pki}/apiserver.crt",
         f"--tls-private-key-file={pki}/apiserver.key",
@@ -89,8 +103,17 @@ def _apiserver(layout: Layout) -> tuple[str, ...]:
     )
 
 
+_WITHOUT_NODES = (
+    "garbage-collector-controller",
+    "namespace-controller",
+    "serviceaccount-controller",
+)
+"""What objects need that nothing runs: the others look after nodes, pods and their network."""
+
+
 def _controller_manager(layout: Layout) -> tuple[str, ...]:
     pki = layout.pki
+    chosen = (f"--controllers={','.join(_WITHOUT_NODES)}",) if layout.nodeless else ()
     return (
         "kube-controller-manager",
         f"--kubeconfig={pki}/controller-manager.kubeconfig",
@@ -107,6 +130,7 @@ def _controller_manager(layout: Layout) -> tuple[str, ...]:
         "--enable-hostpath-provisioner=true",
         # A lost pod should be noticed at the pace of tests, not of data centres.
         "--node-monitor-grace-period=20s",
+        *chosen,
     )
 
 

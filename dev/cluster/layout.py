@@ -42,6 +42,8 @@ class Layout:
 
     name: str
     number: int
+    nodeless: bool = False
+    """Nothing runs pods: for objects alone, or pods that something else plays."""
 
     @property
     def folder(self) -> Path:
@@ -127,7 +129,9 @@ def all_layouts() -> list[Layout]:
     for file in sorted(clusters_folder().glob("*/cluster.json")):
         # One that is being deleted is no cluster any more.
         with contextlib.suppress(FileNotFoundError, ValueError):
-            found.append(Layout(file.parent.name, json.loads(file.read_text())["number"]))
+            record = json.loads(file.read_text())
+            nodeless = record.get("nodeless", False)
+            found.append(Layout(file.parent.name, record["number"], nodeless))
     return found
 
 
@@ -153,7 +157,7 @@ def _free_number() -> int:
     )
 
 
-def take_layout(name: str) -> Layout:
+def take_layout(name: str, *, nodeless: bool = False) -> Layout:
     """The cluster of that name; a new one gets the lowest free number."""
     if not _NAME.fullmatch(name):
         raise Problem(
@@ -162,10 +166,19 @@ def take_layout(name: str) -> Layout:
         )
     with exclusive("clusters"):
         if found := find_layout(name):
-            return found
-        layout = Layout(name, _free_number())
+            return _as_wanted(found, nodeless=nodeless)
+        layout = Layout(name, _free_number(), nodeless)
         layout.folder.mkdir(parents=True, exist_ok=True)
         record = layout.folder / ".cluster.json"
-        record.write_text(json.dumps({"number": layout.number}))
+        record.write_text(json.dumps({"number": layout.number, "nodeless": nodeless}))
         record.rename(layout.folder / "cluster.json")
         return layout
+
+
+def _as_wanted(found: Layout, *, nodeless: bool) -> Layout:
+    if found.nodeless != nodeless:
+        raise Problem(
+            f"The cluster {found.name} has {'no' if found.nodeless else 'a'} node.",
+            remedy=f"take another name, or python -m dev.cluster delete --name {found.name}",
+        )
+    return found

@@ -63,20 +63,24 @@ def find_cluster(name: str, *, context: str | None = None) -> Cluster:
     return Cluster(layout.kubeconfig, layout.context, layout)
 
 
-def raise_cluster(name: str, *, context: str | None = None) -> Cluster:
-    """The cluster, up and healthy. Never touches a cluster that nobody named."""
+def raise_cluster(name: str, *, context: str | None = None, nodeless: bool = False) -> Cluster:
+    """The cluster, up and healthy. Never touches a cluster that nobody named.
+
+    `nodeless`: the control plane alone.
+    """
     if context:
         return _use_context(context)
     check_machine()
     debian_tools()
     kubernetes_binaries()
-    layout = take_layout(name)
+    layout = take_layout(name, nodeless=nodeless)
     cluster = Cluster(layout.kubeconfig, layout.context, layout)
     with exclusive(f"cluster-{name}"):
-        if not (node.is_running(layout) and _node_ready(cluster)):
+        if not (node.is_running(layout) and (nodeless or _node_ready(cluster))):
             _start(layout, cluster)
-        # Also when it runs: whoever started it may have been killed before this.
-        images.load_pause(layout)
+        if not nodeless:
+            # Also when it runs: whoever started it may have been killed before this.
+            images.load_pause(layout)
     return cluster
 
 
@@ -110,7 +114,10 @@ def _start(layout: Layout, cluster: Cluster) -> None:
         node.stop_node(layout)
         _write_pki(layout)
         node.start_node(layout)
-        _await_node(cluster)
+        if not layout.nodeless:
+            _await_node(cluster)
+        # Pods cannot be made before the controller manager has made the default service account.
+        cluster.kubectl("wait", "--for=create", "serviceaccount/default", "--timeout=30s")
 
 
 def _write_pki(layout: Layout) -> None:
@@ -162,5 +169,3 @@ def _await_node(cluster: Cluster) -> None:
                 remedy="run the same command again; it starts afresh.",
             )
         time.sleep(0.2)
-    # Pods cannot be made before the controller manager has made the default service account.
-    cluster.kubectl("wait", "--for=create", "serviceaccount/default", "--timeout=30s")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Self
 from urllib.parse import quote, urlencode
+from urllib.request import getproxies
 
 import aiohttp
 from kubernetes.aio import client, config
@@ -32,6 +33,7 @@ Asked = Callable[[str, str, str], None]
 _NO_ANSWER = "0"
 
 _PAGE = 500
+_CONNECTIONS = 24
 _METHODS = {"get": "GET", "list": "GET", "create": "POST", "update": "PUT", "delete": "DELETE"}
 _REFUSED: dict[int, type[ClusterError]] = {
     HTTPStatus.BAD_REQUEST: UnprocessableError,
@@ -56,7 +58,12 @@ class ApiServer:
     @classmethod
     async def connect(cls, context: str | None = None, *, asked: Asked | None = None) -> Self:
         """As the pod's service account; outside of a cluster as kubectl would, with its context."""
-        settings = client.Configuration()
+        settings = client.Configuration(
+            # Each connection with TLS has a quarter of a megabyte of buffers.
+            connection_pool_maxsize=_CONNECTIONS,
+            # For proxies; it also has a thread look into ~/.netrc before every request.
+            client_session_kwargs={"trust_env": bool(getproxies())},
+        )
         try:
             # The client's own code has no types.
             config.load_incluster_config(settings)  # type: ignore[no-untyped-call]

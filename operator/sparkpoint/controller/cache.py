@@ -18,11 +18,14 @@ class ObjectCache:
     def __init__(self) -> None:
         self._objects: dict[Key, dict[str, Object]] = {}
 
-    def put(self, owner: Key, body: Object) -> None:
-        """Keep it, unless a newer version is known."""
-        known = self.get(owner, metadata(body)["name"])
-        if known is None or _version(known) <= _version(body):
-            self._objects.setdefault(owner, {})[metadata(body)["name"]] = body
+    def put(self, owner: Key, body: Object) -> bool:
+        """Keep it, unless this version or a newer one is known; whether it was kept."""
+        name = metadata(body)["name"]
+        known = self.get(owner, name)
+        if known is not None and _version(known) >= _version(body) > 0:
+            return False
+        self._objects.setdefault(owner, {})[name] = body
+        return True
 
     def remove(self, owner: Key, body: Object) -> None:
         """Forget it, unless another object of that name has taken its place."""
@@ -44,6 +47,10 @@ class ObjectCache:
     def of(self, owner: Key) -> tuple[Object, ...]:
         """All that is known of this owner."""
         return tuple(self._objects.get(owner, {}).values())
+
+    def __len__(self) -> int:
+        """How many owners are known."""
+        return len(self._objects)
 
     def owners(self) -> Iterator[Key]:
         """Whose objects are known."""

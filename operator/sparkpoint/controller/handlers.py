@@ -1,11 +1,10 @@
-"""What kopf calls: watches feed the caches and wake the loops, one loop per resource.
+"""What kopf calls: watches feed the caches and give turns; who is deleted is waited for.
 
 Nothing is decided here. A handler that fails is logged by kopf and forgotten, so none does anything
-that can fail.
+that can fail. kopf has no loop for each resource: with its daemons, ten thousand savepoints that
+nothing is to be done to take 300 MB (docs/scale.md).
 """
 
-import random
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any, Final
 
@@ -15,19 +14,19 @@ from sparkpoint.api.common import GROUP, VERSION
 from sparkpoint.controller.cache import ObjectCache
 from sparkpoint.controller.cluster import JOBS, SAVEPOINTS, Object, metadata
 from sparkpoint.controller.keys import JOB, SAVEPOINT, Key, job_of, key_of
-from sparkpoint.controller.passes import Requeue
 from sparkpoint.controller.podfacts import label, parse_time, slim
-from sparkpoint.controller.savepointfacts import is_at_rest, of_job
-from sparkpoint.controller.wakeups import Wakeups
+from sparkpoint.controller.savepointfacts import is_at_rest, of_job, status_of
+from sparkpoint.controller.spreading import spread
+from sparkpoint.controller.turns import Turns
 from sparkpoint.controller.wiring import Operator, utc_now
 
 __all__ = ["register"]
 
-_SPREAD: Final = 5.0
-"""Seconds over which the first passes are spread when the operator starts."""
-_CANCELLATION: Final = 10.0
+_FIRST_LOOK: Final = timedelta(seconds=5)
+"""Over which the first passes are spread when the operator starts."""
+_FIRST_LOOK_AT_REST: Final = timedelta(hours=1)
+"""The same of savepoints that nothing is to be done to."""
 _NEW: Final = timedelta(seconds=30)
-RunOnce = Callable[[Key], Awaitable[Requeue]]
 
 
 def register(registry: kopf.OperatorRegistry, operator: Operator) -> None:
@@ -35,8 +34,8 @@ def register(registry: kopf.OperatorRegistry, operator: Operator) -> None:
     _watch_jobs(registry, operator)
     _watch_pods(registry, operator)
     _watch_savepoints(registry, operator)
-    _keep(registry, JOBS.plural, operator.jobs.run_once, operator.job_wakeups)
-    _keep(registry, SAVEPOINTS.plural, operator.savepoints.run_once, operator.savepoint_wakeups)
+    _release(registry, JOBS.plural, operator.job_turns)
+    _release(registry, SAVEPOINTS.plural, operator.savepoint_turns)
 
 
 def _watch_jobs(registry: kopf.OperatorRegistry, operator: Operator) -> None:
@@ -44,93 +43,80 @@ def _watch_jobs(registry: kopf.OperatorRegistry, operator: Operator) -> None:
     async def notice_job(event: kopf.RawEvent, **_: Any) -> None:
         body = _object(event)
         key = key_of(body)
-        _learn(operator.job_cache, key, event, body)
-        operator.job_wakeups.notify(key)
+        is_news = _learn(operator.job_cache, key, event, body)
         if event["type"] == "DELETED":
             # By its uid, as the cache has forgotten it already.
             operator.jobs.forget(key, metadata(body)["uid"])
-            operator.job_wakeups.forget(key)
+            operator.job_turns.forget(key)
+        elif is_news:
+            operator.job_turns.notify(key, within=_patience(event, body, _FIRST_LOOK))
         # What waits for the job: it may have begun to run, or ended an operation.
         for savepoint in operator.savepoint_cache.of(key):
             if not is_at_rest(savepoint):
-                operator.savepoint_wakeups.notify(key_of(savepoint))
+                operator.savepoint_turns.notify(key_of(savepoint))
 
 
 def _watch_pods(registry: kopf.OperatorRegistry, operator: Operator) -> None:
     @kopf.on.event("v1", "pods", id="notice-pod", labels={JOB: kopf.PRESENT}, registry=registry)
     async def notice_pod(event: kopf.RawEvent, **_: Any) -> None:
-        body = _object(event)
+        body = slim(_object(event))
         key = job_of(body)
-        if key is not None:
-            _learn(operator.pod_cache, key, event, slim(body))
-            if event["type"] == "DELETED":
-                operator.last_words.hear(key, slim(body))
-            operator.job_wakeups.notify(key)
-            savepoint = label(body, SAVEPOINT)
-            if savepoint:
-                operator.savepoint_wakeups.notify(Key(key.namespace, savepoint))
+        if key is None:
+            return
+        _learn(operator.pod_cache, key, event, body)
+        if event["type"] == "DELETED":
+            operator.last_words.hear(key, body)
+        operator.job_turns.notify(key, within=_patience(event, body, _FIRST_LOOK))
+        savepoint = label(body, SAVEPOINT)
+        if savepoint:
+            operator.savepoint_turns.notify(Key(key.namespace, savepoint))
 
 
 def _watch_savepoints(registry: kopf.OperatorRegistry, operator: Operator) -> None:
     @kopf.on.event(GROUP, VERSION, SAVEPOINTS.plural, id="notice-savepoint", registry=registry)
     async def notice_savepoint(event: kopf.RawEvent, **_: Any) -> None:
         body = _object(event)
-        job = of_job(body)
+        key, job = key_of(body), of_job(body)
+        rests = is_at_rest(body)
+        patience = _patience(event, body, _FIRST_LOOK_AT_REST if rests else _FIRST_LOOK)
+        is_news = True
         if job is not None:
-            _learn(operator.savepoint_cache, job, event, body)
-            operator.job_wakeups.notify(job)
-        operator.savepoint_wakeups.notify(key_of(body))
+            is_news = _learn(operator.savepoint_cache, job, event, body)
+            # Also what we wrote ourselves: an operation, or retention, may have waited for it.
+            operator.job_turns.notify(job, within=min(patience, _FIRST_LOOK.total_seconds()))
         if event["type"] == "DELETED":
-            operator.savepoints.forget(key_of(body))
-            operator.savepoint_wakeups.forget(key_of(body))
+            operator.savepoints.forget(key)
+            operator.savepoint_turns.forget(key)
+            return
+        if rests:
+            operator.metrics.seen("savepoint", key, str(status_of(body)["phase"]))
+        if is_news:
+            operator.savepoint_turns.notify(key, within=patience)
 
 
-def _keep(
-    registry: kopf.OperatorRegistry, plural: str, run_once: RunOnce, wakeups: Wakeups[Key]
-) -> None:
-    """One loop per resource; while it is being deleted, the loop of its finalizer instead."""
+def _release(registry: kopf.OperatorRegistry, plural: str, turns: Turns) -> None:
+    """kopf holds each resource with our finalizer, and lets it go when this returns."""
 
-    @kopf.daemon(
-        GROUP,
-        VERSION,
-        plural,
-        id=f"keep-{plural}",
-        registry=registry,
-        initial_delay=_spread,
-        cancellation_timeout=_CANCELLATION,
-    )
-    async def keep(namespace: str | None, name: str, stopped: Any, **_: Any) -> None:
-        key = Key(namespace or "", name)
-        while not stopped:
-            requeue = await run_once(key)
-            await wakeups.wait(key, seconds=requeue.seconds)
-
-    @kopf.on.delete(
-        GROUP, VERSION, plural, id=f"finalize-{plural}", registry=registry, when=_is_deleted
-    )
-    async def finalize(namespace: str | None, name: str, **_: Any) -> None:
-        key = Key(namespace or "", name)
-        while not (requeue := await run_once(key)).released:
-            await wakeups.wait(key, seconds=requeue.seconds)
+    @kopf.on.delete(GROUP, VERSION, plural, id=f"release-{plural}", registry=registry)
+    async def release(namespace: str | None, name: str, **_: Any) -> None:
+        await turns.released(Key(namespace or "", name))
 
 
-def _spread(meta: kopf.Meta, **_: Any) -> float:
-    """New resources at once; the many that are there when the operator starts one after another."""
-    born = parse_time(meta.get("creationTimestamp"))
-    is_new = born is not None and utc_now() - born < _NEW
-    return 0.0 if is_new else random.uniform(0, _SPREAD)  # noqa: S311 - not a secret
+def _patience(event: kopf.RawEvent, body: Object, over: timedelta) -> float:
+    """Changes at once; the many that are there when the operator starts one after another."""
+    born = parse_time(metadata(body).get("creationTimestamp"))
+    is_change = event["type"] is not None or metadata(body).get("deletionTimestamp") is not None
+    if is_change or (born is not None and utc_now() - born < _NEW):
+        return 0.0
+    return spread(str(metadata(body).get("uid")), over).total_seconds()
 
 
-def _is_deleted(meta: kopf.Meta, **_: Any) -> bool:
-    """Without this, kopf writes a copy of the spec into an annotation of every resource."""
-    return meta.get("deletionTimestamp") is not None
-
-
-def _learn(cache: ObjectCache, owner: Key, event: kopf.RawEvent, body: Object) -> None:
+def _learn(cache: ObjectCache, owner: Key, event: kopf.RawEvent, body: Object) -> bool:
+    """Whether it was not known before: what we wrote ourselves comes back through the watch."""
     if event["type"] == "DELETED":
         cache.remove(owner, body)
-    else:
-        cache.put(owner, body)
+        return True
+    return cache.put(owner, body)
 
 
 def _object(event: kopf.RawEvent) -> Object:

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
 
 from sparkpoint.api.job import JobSpec
 from sparkpoint.controller import policy, revisions
 from sparkpoint.controller.cluster import Cluster
 from sparkpoint.controller.jobs import Job
+from sparkpoint.controller.pace import Pace
 from sparkpoint.controller.restores import Restorable, find_restorable
 from sparkpoint.controller.revisionstore import RevisionStore
 from sparkpoint.controller.scripts import ScriptSight, look_at_script
@@ -21,13 +21,10 @@ from sparkpoint.controller.wishes import (
     restore_wish,
 )
 from sparkpoint.lifecycle.phases import UNTOUCHED
-from sparkpoint.lifecycle.record import Record, Run
+from sparkpoint.lifecycle.record import Record, Revision, Run
 from sparkpoint.lifecycle.world import RestoreWish, Wish
 
 __all__ = ["Intent", "Intents"]
-
-_FRESH: Final = timedelta(seconds=15)
-"""How long a script counts as read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +53,15 @@ class Intents:
         store: RevisionStore,
         *,
         clock: Callable[[], datetime],
+        pace: Pace,
         unsafe_pods: bool = False,
     ) -> None:
         self._cluster, self._store, self._clock = cluster, store, clock
+        self._pace = pace
         self._unsafe_pods = unsafe_pods
         self._judged: dict[str, tuple[int, Acceptance]] = {}
         self._scripts: dict[str, tuple[int, datetime, ScriptSight]] = {}
+        self._revised: dict[str, tuple[int, str | None, Revision]] = {}
 
     async def read(self, job: Job) -> Intent:
         """What is wished of the job now."""
@@ -84,6 +84,7 @@ class Intents:
         """The job is gone."""
         self._judged.pop(uid, None)
         self._scripts.pop(uid, None)
+        self._revised.pop(uid, None)
 
     async def _script(self, job: Job, spec: JobSpec) -> ScriptSight:
         """Nobody watches ConfigMaps, and a pass every few seconds need not read them each time.
@@ -93,7 +94,8 @@ class Intents:
         now, known = self._clock(), self._scripts.get(job.uid)
         operation = job.record.operation
         settled = operation is None or operation.phase not in UNTOUCHED
-        if settled and known is not None and known[0] == job.generation and now - known[1] < _FRESH:
+        fresh = timedelta(seconds=self._pace.script())
+        if settled and known is not None and known[0] == job.generation and now - known[1] < fresh:
             return known[2]
         script = await look_at_script(self._cluster, job.key.namespace, spec)
         if not script.problem:
@@ -129,7 +131,7 @@ class Intents:
         restorable = await self._restorable(job, spec)
         wish = Wish(
             generation=job.generation,
-            revision=revisions.revision_of(spec, script_digest=script.digest),
+            revision=self._revision(job, spec, script),
             suspend=spec.suspend,
             restore=_restore(spec, restorable),
             adopt=adoption(spec),
@@ -137,6 +139,14 @@ class Intents:
             policy=policy.policy_of(spec),
         )
         return Intent(spec=spec, wish=wish, script=script.text, restorable=restorable)
+
+    def _revision(self, job: Job, spec: JobSpec, script: ScriptSight) -> Revision:
+        """The same spec and script are the same revision: reckoned once, not at every look."""
+        known, digest = self._revised.get(job.uid), script.digest
+        if known is None or known[:2] != (job.generation, digest):
+            revision = revisions.revision_of(spec, script_digest=digest)
+            known = self._revised[job.uid] = (job.generation, digest, revision)
+        return known[2]
 
     async def _restorable(self, job: Job, spec: JobSpec) -> Restorable | None:
         wanted = spec.restore_from

@@ -64,6 +64,8 @@ class Leadership:
         self._identity, self._monotonic, self._now = identity, monotonic, now
         self._seen: _Seen | None = None
         self._renewed: float | None = None
+        self.term = 0
+        """How often it was taken: between two terms, others may have acted."""
 
     def holds(self) -> bool:
         """Whether we may act now."""
@@ -88,6 +90,7 @@ class Leadership:
             return
         # From when we asked: the answer may have taken its time.
         self._renewed = begun if won else None
+        self.term += won and not before
         if won is not before:
             logger.info("%s is the operator that acts" if won else "%s waits", self._identity)
 

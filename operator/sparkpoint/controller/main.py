@@ -29,6 +29,10 @@ __all__ = ["main"]
 
 logger = logging.getLogger(__name__)
 
+_KINDS: Final = 3
+"""That are watched: jobs, savepoints and pods, in each namespace by itself."""
+_CONNECTIONS: Final = 8
+"""Of kopf, beside its watches: for finalizers."""
 _ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
@@ -159,6 +163,7 @@ async def _serve_in_turn(
         FencedCluster(cluster, leadership),
         fenced(dial, leadership),
         may_act=leadership.holds,
+        term=lambda: leadership.term,
         concurrency=options.concurrency,
         unsafe_pods=options.unsafe_pods,
         metrics=metrics,
@@ -172,16 +177,19 @@ async def _serve_in_turn(
 async def _serve(options: Options, cluster: ApiServer, operator: Operator) -> None:
     registry = kopf.OperatorRegistry()
     register(registry, operator)
-    _log_in(registry, cluster)
+    _log_in(registry, cluster, watches=_KINDS * max(1, len(options.namespaces)))
     async with serve_health(options.health_port, metrics=operator.metrics) as port:
         served = ", ".join(options.namespaces) or "all namespaces"
         logger.info("Serving %s; pages on port %d", served, port)
-        await kopf.operator(
-            registry=registry,
-            settings=configure(kopf.OperatorSettings()),
-            clusterwide=not options.namespaces,
-            namespaces=options.namespaces,
-        )
+        try:
+            await kopf.operator(
+                registry=registry,
+                settings=configure(kopf.OperatorSettings()),
+                clusterwide=not options.namespaces,
+                namespaces=options.namespaces,
+            )
+        finally:
+            await operator.close()
 
 
 async def _check_resources(cluster: ApiServer, namespaces: Sequence[str]) -> None:
@@ -196,7 +204,13 @@ async def _check_resources(cluster: ApiServer, namespaces: Sequence[str]) -> Non
             ) from error
 
 
-def _log_in(registry: kopf.OperatorRegistry, cluster: ApiServer) -> None:
+def _log_in(registry: kopf.OperatorRegistry, cluster: ApiServer, *, watches: int) -> None:
+    """With connections that are counted: kopf itself opens one for each of a thousand requests that
+    it has at once, and each has a quarter of a megabyte of buffers."""
+
     @kopf.on.login(registry=registry)
-    async def log_in(**_: Any) -> kopf.ConnectionInfo:
-        return kopf.ConnectionInfo(**await cluster.credentials())
+    async def log_in(**_: Any) -> kopf.AiohttpSession:
+        info = kopf.ConnectionInfo(**await cluster.credentials())
+        connector = aiohttp.TCPConnector(limit=watches + _CONNECTIONS, ssl=info.as_ssl_context())
+        session = aiohttp.ClientSession(connector=connector, headers=info.as_http_headers())
+        return kopf.AiohttpSession(server=info.server, aiohttp_session=session)

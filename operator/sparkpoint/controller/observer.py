@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 from sparkpoint.controller.agents import AgentAnswer, Dial, agent_fact, ask_agent
 from sparkpoint.controller.cache import ObjectCache
@@ -14,6 +15,7 @@ from sparkpoint.controller.lastwords import LastWords
 from sparkpoint.controller.nodes import lost_pods
 from sparkpoint.controller.objects import AGENT_PORT
 from sparkpoint.controller.obstacles import Obstacle, refused_driver
+from sparkpoint.controller.passes import aside
 from sparkpoint.controller.podfacts import created_at, is_over, label, parse_time, pod_fact
 from sparkpoint.controller.policy import UNKNOWN
 from sparkpoint.controller.refusals import Refusal, refused_worker
@@ -29,6 +31,11 @@ from sparkpoint.lifecycle.world import AgentFact, PodFact, Wish, WorkerFact, Wor
 from sparkpoint.runtime.redaction import NOTHING_SECRET, Redaction
 
 __all__ = ["Observation", "Observer", "agent_url"]
+
+_LISTED: Final = timedelta(minutes=5)
+"""Between two lists of the pods of a job that stands still."""
+_LISTED_UNDER_WAY: Final = timedelta(seconds=10)
+"""The same while something is done to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +53,8 @@ class Observation:
     """Those of this life of the job: all that it may count upon, tell of, and remove."""
     redaction: Redaction = NOTHING_SECRET
     """Of what must not be told, though it is in a spec."""
+    hearsay: bool = False
+    """The pods are those that a watch showed: whatever is to be done is decided upon anew."""
     leftover: str = ""
     """What is left of an earlier job of this name: nothing begins before it is gone."""
 
@@ -89,18 +98,30 @@ class Observer:
         self._cluster, self._intents, self._revisions = cluster, intents, revisions
         self._tokens, self._dial, self._clock = tokens, dial, clock
         self._pods, self._savepoints, self._last_words = pods, savepoints, last_words
+        self._listed: dict[str, datetime] = {}
+        """Uid of a job -> when its pods were read from the API server last."""
 
     async def observe(
-        self, job: Job, obstacle: Obstacle | None = None, refusal: Refusal | None = None
+        self,
+        job: Job,
+        obstacle: Obstacle | None = None,
+        refusal: Refusal | None = None,
+        *,
+        former: Observation | None = None,
     ) -> Observation:
-        """One look. An agent that does not answer is seen as absent; the API server must answer."""
-        intent = await self._intents.read(job)
-        watched = self._watched_pods(job)
+        """One look. An agent that does not answer is seen as absent; the API server must answer.
+
+        `former` is a look of just now, of which only the pods are to be read afresh.
+        """
+        intent = former.intent if former is not None else await self._intents.read(job)
+        runs = self._runs(job)
+        watched = self._pods.of(job.key) if former is None and self._believes(job, runs) else None
         pods = watched if watched is not None else await self._list_pods(job)
-        answer = await self._ask_agent(job, pods)
+        known = former.answer if former is not None else None
+        answer = known if known is not None else await self._ask_agent(job, pods)
         if watched is not None and answer is not None and answer.progress.phase == "gated":
             # Who else may write into its directory is no matter for a watch.
-            pods = await self._list_pods(job)
+            pods, watched = await self._list_pods(job), None
         lost = await lost_pods(self._cluster, pods, self._clock())
         savepoints = self._savepoints.of(job.key)
         own = _of_this_life(job, savepoints)
@@ -134,6 +155,7 @@ class Observer:
             answer=answer,
             savepoints=savepoints,
             own_savepoints=own,
+            hearsay=watched is not None and not runs,
             leftover=_leftover(job, seen),
             redaction=redaction,
         )
@@ -150,21 +172,35 @@ class Observer:
         specs = [stored.spec.model_dump(by_alias=True) for stored in kept if stored is not None]
         return redaction_of(job.spec, *specs)
 
-    def _watched_pods(self, job: Job) -> Sequence[Object] | None:
-        """What the watch shows, where it is believed: a driver runs, and nothing is under way.
+    def _runs(self, job: Job) -> bool:
+        """Whether a driver runs, as far as the watch shows, and nothing is under way.
 
-        At a gate it is not: see `observe`.
+        At a gate that is not believed: see `observe`.
         """
         run = job.record.run
-        known = self._pods.of(job.key)
-        if run is not None and job.record.operation is None and job.deleting is None:
-            driver = _driver(known, job, run)
-            if driver is not None and not is_over(driver) and not _is_deleting(driver):
-                return known
-        return None
+        if run is None or job.record.operation is not None or job.deleting is not None:
+            return False
+        driver = _driver(self._pods.of(job.key), job, run)
+        return driver is not None and not is_over(driver) and not _is_deleting(driver)
+
+    def _believes(self, job: Job, runs: bool) -> bool:
+        """Whether the watch will do: to see that there is nothing to do but to wait.
+
+        Now and then it is not believed that either: an event may have been lost.
+        """
+        listed = self._listed.get(job.uid)
+        if runs or listed is None:
+            return runs
+        calm = job.record.operation is None and job.deleting is None
+        return self._clock() - listed < (_LISTED if calm else _LISTED_UNDER_WAY)
 
     async def _list_pods(self, job: Job) -> Sequence[Object]:
+        self._listed[job.uid] = self._clock()
         return await self._cluster.list(PODS, job.key.namespace, labels={JOB: job.key.name})
+
+    def forget(self, uid: str) -> None:
+        """The job is gone."""
+        self._listed.pop(uid, None)
 
     async def _ask_agent(self, job: Job, pods: Sequence[Object]) -> AgentAnswer | None:
         run = job.record.run
@@ -177,9 +213,11 @@ class Observer:
         operation, stops = job.record.operation, []
         if operation is not None and operation.phase is Phase.STOP:
             stops = [f"{operation.id}-bare", operation.id]
-        return await ask_agent(
-            self._dial(url, token), job=str(job.key), epoch=run.epoch, stops=stops
-        )
+        # Drivers that start do not answer yet, and those that stop take their time.
+        async with aside():
+            return await ask_agent(
+                self._dial(url, token), job=str(job.key), epoch=run.epoch, stops=stops
+            )
 
     async def _kept(self, job: Job, wish: Wish) -> frozenset[str]:
         """Whether the revision that is wished for is stored; no other one is ever begun."""

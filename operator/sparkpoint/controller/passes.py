@@ -7,7 +7,9 @@ later is the answer to all of them.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,7 +23,7 @@ from sparkpoint.controller.errors import (
 from sparkpoint.controller.keys import Key
 from sparkpoint.controller.metrics import Metrics
 
-__all__ = ["Passes", "Requeue"]
+__all__ = ["Passes", "Requeue", "aside"]
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +40,51 @@ class Requeue:
     seconds: float
     released: bool = False
     """Nothing is left to be done for a resource that is being deleted."""
+
+
+class _Place:
+    """Of one pass among those that may run at once."""
+
+    def __init__(self, gate: asyncio.Semaphore) -> None:
+        self._gate, self._held = gate, False
+
+    async def take(self) -> None:
+        await self._gate.acquire()
+        self._held = True
+
+    def leave(self) -> None:
+        if self._held:
+            self._held = False
+            self._gate.release()
+
+
+_current: ContextVar[_Place | None] = ContextVar("place", default=None)
+
+
+@asynccontextmanager
+async def _place(gate: asyncio.Semaphore) -> AsyncIterator[None]:
+    place = _Place(gate)
+    await place.take()
+    token = _current.set(place)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+        place.leave()
+
+
+@asynccontextmanager
+async def aside() -> AsyncIterator[None]:
+    """Let others pass meanwhile: for waits that cost neither us nor the API server anything."""
+    place = _current.get()
+    if place is None:
+        yield
+        return
+    place.leave()
+    try:
+        yield
+    finally:
+        await place.take()
 
 
 class Passes:
@@ -62,7 +109,7 @@ class Passes:
             return Requeue(seconds=_STANDBY)
         lock = self._locks.setdefault(key, asyncio.Lock())
         with topic_of(key), self._metrics.pulse.wait() as begin:
-            async with lock, self._gate:
+            async with lock, _place(self._gate):
                 begin()
                 begun = time.monotonic()
                 result, requeue = await self._attempt(key, work)

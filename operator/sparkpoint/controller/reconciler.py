@@ -26,6 +26,7 @@ from sparkpoint.controller.metrics import Metrics
 from sparkpoint.controller.observer import Observation, Observer
 from sparkpoint.controller.obstacles import Obstacles, explained
 from sparkpoint.controller.operationsavepoints import OperationSavepoints
+from sparkpoint.controller.pace import Pace
 from sparkpoint.controller.passes import Passes, Requeue
 from sparkpoint.controller.podfacts import parse_time
 from sparkpoint.controller.refusals import Refusals
@@ -43,6 +44,7 @@ from sparkpoint.lifecycle.actions import (
     StoreRevision,
 )
 from sparkpoint.lifecycle.record import Record
+from sparkpoint.lifecycle.steady import LOOK
 from sparkpoint.lifecycle.waiting import missed
 from sparkpoint.runtime.model import OperationState
 
@@ -56,13 +58,12 @@ _UNREADABLE: Final = timedelta(minutes=10)
 _SOON: Final = 1.0
 _REFUSED: Final = 5.0
 """Seconds until what was refused is decided upon, or tried again."""
+_HOUR: Final = 3600.0
 _LONGEST: Final = 60.0
 """Seconds between two looks: what a lost event costs."""
 _RETIREMENT: Final = timedelta(minutes=11)
 """For the data of a deleted job's savepoints to be removed; a bit longer than each may take."""
 _RETIRING: Final = 5.0
-_PROGRESS: Final = timedelta(seconds=30)
-"""Between two writes that only tell how the queries do."""
 
 
 class JobReconciler:
@@ -81,14 +82,19 @@ class JobReconciler:
         upkeep: Upkeep,
         metrics: Metrics,
         jobs: ObjectCache,
+        pace: Pace,
         memories: tuple[Callable[[str], None], ...] = (),
         clock: Callable[[], datetime],
+        term: Callable[[], int] = lambda: 0,
     ) -> None:
         self._cluster, self._passes, self._observer = cluster, passes, observer
         self._executor, self._savepoints, self._events = executor, savepoints, events
         self._garbage, self._upkeep = garbage, upkeep
         self._metrics, self._jobs = metrics, jobs
         self._memories, self._clock = memories, clock
+        self._pace, self._term = pace, term
+        self._read: dict[Key, int] = {}
+        """Job -> the term in which it was read from the API server; we alone have written since."""
         self._obstacles, self._refusals = Obstacles(), Refusals()
         self._told: dict[Key, datetime] = {}
 
@@ -112,6 +118,11 @@ class JobReconciler:
         _relate(job, job.record)
         seen = await self._observer.observe(job, self._obstacles.of(key), self._refusals.of(key))
         decision = _decide(seen)
+        if seen.hearsay and (decision.actions or decision.record != job.record):
+            seen = await self._observer.observe(
+                job, self._obstacles.of(key), self._refusals.of(key), former=seen
+            )
+            decision = _decide(seen)
         _relate(job, decision.record)
         if _only_stores(decision, job) and self._obstacles.of(key) is None:
             # The revision first: a status that knows the new spec and no operation would lie.
@@ -122,11 +133,16 @@ class JobReconciler:
         return await self._act(seen, decision)
 
     async def _look(self, key: Key) -> Object | None:
-        """The watch is believed while nothing is under way; what it lags behind is written anew."""
-        known = self._jobs.get(key, key.name)
-        if known is not None and _is_calm(known):
+        """The watch is believed while nothing is under way; what it lags behind is written anew.
+
+        So it is once this operator has read the job: what is written down of it is then in hand, as
+        nobody else writes that.
+        """
+        known, term = self._jobs.get(key, key.name), self._term()
+        if known is not None and (_is_calm(known) or self._read.get(key) == term):
             return known
         body = await find(self._cluster, JOBS, key.namespace, key.name)
+        self._read[key] = term
         if body is None:
             self.forget(key)
         else:
@@ -196,7 +212,8 @@ class JobReconciler:
         if without_progress(status) != without_progress(former):
             return True
         told = self._told.get(key)
-        return status != former and (told is None or now - told >= _PROGRESS)
+        often = timedelta(seconds=self._pace.telling())
+        return status != former and (told is None or now - told >= often)
 
     async def _act(self, seen: Observation, decision: Decision) -> Requeue:
         key, operation = seen.job.key, decision.record.operation
@@ -219,7 +236,18 @@ class JobReconciler:
             return Requeue(seconds=_AT_ONCE)
         await self._garbage.collect(seen, decision.record)
         due = await self._upkeep.run(seen, decision.record)
-        return Requeue(seconds=min(_wait(decision), due if due is not None else _LONGEST))
+        return Requeue(seconds=min(self._rest(seen, decision), due if due is not None else _HOUR))
+
+    def _rest(self, seen: Observation, decision: Decision) -> float:
+        """Seconds until the next look, if nothing happens before."""
+        if decision.record != seen.job.record:
+            # There is more to see now: what is looked at depends on what is written down.
+            return min(_wait(decision), _AT_ONCE)
+        routine = decision.wake is None or decision.wake == LOOK
+        calm = decision.record.operation is None and seen.job.deleting is None
+        if routine and calm and not decision.actions:
+            return self._pace.look(_wait(decision))
+        return _wait(decision)
 
     async def _release(self, seen: Observation) -> Requeue:
         """Savepoints that go with the job go before it: their data is removed with its image."""
@@ -261,6 +289,7 @@ class JobReconciler:
         self._obstacles.clear(key)
         self._refusals.clear(key)
         self._told.pop(key, None)
+        self._read.pop(key, None)
         self._passes.forget(key)
 
 

@@ -119,6 +119,8 @@ class SavepointReconciler:
                 self._refused[key] = Refusal(message=words, retry_helps=helps)
                 return Requeue(seconds=0.0)
         await self._tidy(sight, decision)
+        if decision.record != view.record and not decision.released:
+            return Requeue(seconds=0.0)
         return _requeue(view, decision)
 
     @staticmethod

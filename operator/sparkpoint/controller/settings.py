@@ -1,15 +1,35 @@
 """How kopf is set up: each value that differs from its default, and why."""
 
 import logging
-from typing import Final
+from typing import Any, Final
 
 import kopf
+from kopf import BodyEssence
 
 from sparkpoint.controller.keys import FINALIZER, JOB
 
 __all__ = ["configure"]
 
 _PREFIX: Final = "kopf.sparkpoint.dev"
+
+
+class _NoDiff(kopf.DiffBaseStorage):
+    """No handler of ours asks what has changed in a resource.
+
+    kopf would copy every object of every event to find out, pods included, and write a copy of the
+    spec into an annotation.
+    """
+
+    def build(self, **_: Any) -> BodyEssence:
+        """Nothing of it counts."""
+        return BodyEssence()
+
+    def fetch(self, **_: Any) -> BodyEssence:
+        """The same as ever, so that nothing has changed."""
+        return BodyEssence()
+
+    def store(self, **_: Any) -> None:
+        """Nothing is kept."""
 
 
 def configure(settings: kopf.OperatorSettings) -> kopf.OperatorSettings:
@@ -23,9 +43,7 @@ def configure(settings: kopf.OperatorSettings) -> kopf.OperatorSettings:
     settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(
         prefix=_PREFIX, v1=False
     )
-    settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(
-        prefix=_PREFIX, v1=False
-    )
+    settings.persistence.diffbase_storage = _NoDiff()
     # Events are told by us, once each.
     settings.posting.loggers = False
     settings.posting.level = logging.INFO

@@ -13,11 +13,11 @@ from sparkpoint.controller.events import Events
 from sparkpoint.controller.executor import Executor
 from sparkpoint.controller.garbage import Garbage
 from sparkpoint.controller.intents import Intents
-from sparkpoint.controller.keys import Key
 from sparkpoint.controller.lastwords import LastWords
 from sparkpoint.controller.metrics import Metrics
 from sparkpoint.controller.observer import Observer
 from sparkpoint.controller.operationsavepoints import OperationSavepoints
+from sparkpoint.controller.pace import Pace
 from sparkpoint.controller.passes import Passes
 from sparkpoint.controller.reconciler import JobReconciler
 from sparkpoint.controller.revisionstore import RevisionStore
@@ -26,8 +26,8 @@ from sparkpoint.controller.savepointobserver import SavepointObserver
 from sparkpoint.controller.savepoints import SavepointReconciler
 from sparkpoint.controller.savepointuses import SavepointUses
 from sparkpoint.controller.tokens import Tokens, random_token
+from sparkpoint.controller.turns import Turns
 from sparkpoint.controller.upkeep import Upkeep
-from sparkpoint.controller.wakeups import Wakeups
 
 __all__ = ["Operator", "put_together", "utc_now"]
 
@@ -42,9 +42,14 @@ class Operator:
     pod_cache: ObjectCache
     savepoint_cache: ObjectCache
     last_words: LastWords
-    job_wakeups: Wakeups[Key]
-    savepoint_wakeups: Wakeups[Key]
+    job_turns: Turns
+    savepoint_turns: Turns
     metrics: Metrics
+
+    async def close(self) -> None:
+        """Cut off the passes that are under way."""
+        await self.job_turns.close()
+        await self.savepoint_turns.close()
 
 
 def utc_now() -> datetime:
@@ -60,19 +65,20 @@ def put_together(
     clock: Callable[[], datetime] = utc_now,
     make_token: Callable[[], str] = random_token,
     may_act: Callable[[], bool] = lambda: True,
+    term: Callable[[], int] = lambda: 0,
     unsafe_pods: bool = False,
     metrics: Metrics | None = None,
 ) -> Operator:
     """An operator; `concurrency` is how many passes may run at once, `may_act` whether any may,
-    and `unsafe_pods` whether pods may reach into their nodes."""
+    `term` how often that has begun, and `unsafe_pods` whether pods may reach into their nodes."""
     cluster = cluster if unsafe_pods else SafePods(cluster)
     metrics, gate = metrics or Metrics(), asyncio.Semaphore(concurrency)
     metrics.acts = may_act
     job_cache, pod_cache, savepoint_cache = ObjectCache(), ObjectCache(), ObjectCache()
-    last_words = LastWords(job_cache)
+    last_words, pace = LastWords(job_cache), Pace(lambda: len(job_cache))
     store, tokens = RevisionStore(cluster), Tokens(cluster, make_token)
     events = Events(cluster)
-    intents = Intents(cluster, store, clock=clock, unsafe_pods=unsafe_pods)
+    intents = Intents(cluster, store, clock=clock, pace=pace, unsafe_pods=unsafe_pods)
     uses = SavepointUses(job_cache)
     upkeep = Upkeep(
         cluster,
@@ -103,7 +109,10 @@ def put_together(
         upkeep=upkeep,
         metrics=metrics,
         jobs=job_cache,
+        pace=pace,
+        term=term,
         memories=(
+            observer.forget,
             store.forget,
             tokens.forget,
             intents.forget,
@@ -136,7 +145,7 @@ def put_together(
         pod_cache=pod_cache,
         savepoint_cache=savepoint_cache,
         last_words=last_words,
-        job_wakeups=Wakeups(),
-        savepoint_wakeups=Wakeups(),
+        job_turns=Turns(jobs.run_once),
+        savepoint_turns=Turns(savepoint_reconciler.run_once),
         metrics=metrics,
     )

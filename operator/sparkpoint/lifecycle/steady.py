@@ -13,9 +13,9 @@ from sparkpoint.lifecycle.targets import captures, target
 from sparkpoint.lifecycle.waiting import noted
 from sparkpoint.lifecycle.world import AgentFact, DriverExit, PodFact, World
 
-__all__ = ["steady"]
+__all__ = ["LOOK", "steady"]
 
-_LOOK = timedelta(seconds=15)
+LOOK = timedelta(seconds=15)
 """Between two looks at a healthy agent."""
 
 _ENDING = ("stopping", "ended")
@@ -33,7 +33,7 @@ def steady(world: World) -> Step:
         return _begin_stored(world, wanted.kind)
     run = world.record.run
     if run is None or world.record.suspended or world.record.finished:
-        return Step(record=world.record, wake=_LOOK if wanted is not None else _retry(world))
+        return Step(record=world.record, wake=LOOK if wanted is not None else _retry(world))
     return _keep(world, run)
 
 
@@ -77,7 +77,7 @@ def _keep(world: World, run: Run) -> Step:
         return _silent(world, run)
     if agent.phase == "gated" and not driver.deleting:
         return _let_in(world, run)
-    return Step(record=_booked(world, agent), wake=_LOOK)
+    return Step(record=_booked(world, agent), wake=LOOK)
 
 
 def _ended(world: World, run: Run, driver: PodFact | None) -> Step:
@@ -134,7 +134,7 @@ def _silent(world: World, run: Run) -> Step:
     if world.now - since > world.wish.policy.silence_timeout:
         message = "The driver's agent does not answer any more, or its driver does not end."
         return recover_later(replace(world, record=record), run, message)
-    return Step(record=record, wake=_LOOK)
+    return Step(record=record, wake=LOOK)
 
 
 def _let_in(world: World, run: Run) -> Step:

@@ -8,6 +8,7 @@ import kopf
 from sparkpoint.controller.handlers import register
 from sparkpoint.controller.keys import FINALIZER, Key
 from sparkpoint.controller.settings import configure
+from sparkpoint.controller.turns import Turns
 from sparkpoint.controller.wiring import put_together
 from tests.unit.controller.simulation import World
 
@@ -18,6 +19,8 @@ def test_kopf_is_set_up_for_many_jobs_and_one_operator() -> None:
     assert settings.peering.standalone
     assert settings.scanning.disabled
     assert settings.persistence.finalizer == FINALIZER
+    body = kopf.Body({"spec": {"a": 1}})
+    assert settings.persistence.diffbase_storage.build(body=body) == {}
     assert settings.posting.loggers is False
     assert settings.posting.level == logging.INFO
     assert settings.networking.request_timeout == 30
@@ -52,12 +55,11 @@ def test_watches_feed_the_caches_and_wake_the_loops() -> None:
         },
     }
 
-    async def story() -> None:
+    async def story() -> tuple[set[Key], set[Key]]:
         await found["notice-pod"](event={"type": "ADDED", "object": pod})  # type: ignore[operator]
-        await operator.job_wakeups.wait(key, seconds=None)
-        await operator.savepoint_wakeups.wait(Key("shop", "mine"), seconds=None)
+        return set(operator.job_turns._turns), set(operator.savepoint_turns._turns)
 
-    asyncio.run(story())
+    assert asyncio.run(story()) == ({key}, {Key("shop", "mine")})
 
     [known] = operator.pod_cache.of(key)
     assert known["spec"] == {"containers": [{"name": "main"}]}
@@ -66,10 +68,8 @@ def test_watches_feed_the_caches_and_wake_the_loops() -> None:
         "notice-job",
         "notice-pod",
         "notice-savepoint",
-        "keep-statefulsparkjobs",
-        "finalize-statefulsparkjobs",
-        "keep-sparksavepoints",
-        "finalize-sparksavepoints",
+        "release-statefulsparkjobs",
+        "release-sparksavepoints",
     }
 
 
@@ -122,16 +122,65 @@ def test_a_job_that_changes_wakes_the_savepoints_that_wait_for_it() -> None:
         }
         operator.savepoint_cache.put(job, body)
 
-    async def story() -> bool:
+    async def story() -> set[Key]:
         body = {"metadata": {"name": "visits", "namespace": "shop", "uid": "u"}}
         await notice(event={"type": "MODIFIED", "object": body})  # type: ignore[operator]
-        await operator.savepoint_wakeups.wait(Key("shop", "waits"), seconds=None)
-        resting = asyncio.create_task(
-            operator.savepoint_wakeups.wait(Key("shop", "rests"), seconds=None)
-        )
-        await asyncio.sleep(0)
-        woken = resting.done()
-        resting.cancel()
-        return woken
+        return set(operator.savepoint_turns._turns)
 
-    assert asyncio.run(story()) is False
+    assert asyncio.run(story()) == {Key("shop", "waits")}
+
+
+def test_what_we_wrote_ourselves_is_no_news() -> None:
+    world, registry = World(), kopf.OperatorRegistry()
+    operator = put_together(world.cluster, world.dial)
+    register(registry, operator)
+    notice = handlers(registry)["notice-job"]
+    key = Key("shop", "visits")
+
+    def version(number: int) -> dict[str, object]:
+        about = {"name": "visits", "namespace": "shop", "uid": "u", "resourceVersion": str(number)}
+        return {"metadata": about}
+
+    async def story() -> list[set[Key]]:
+        operator.job_cache.put(key, version(7))
+        seen = []
+        for number in (6, 7, 8):
+            await notice(event={"type": "MODIFIED", "object": version(number)})  # type: ignore[operator]
+            seen.append(set(operator.job_turns._turns))
+        return seen
+
+    assert asyncio.run(story()) == [set(), set(), {key}]
+
+
+def test_the_many_that_are_there_at_the_start_are_looked_at_one_after_another() -> None:
+    world, registry = World(), kopf.OperatorRegistry()
+    operator = put_together(world.cluster, world.dial)
+    register(registry, operator)
+    found = handlers(registry)
+    old, taken = "2020-01-01T00:00:00Z", {"phase": "Completed"}
+
+    def listed(name: str, **more: object) -> dict[str, object]:
+        about = {"name": name, "namespace": "shop", "uid": name, "creationTimestamp": old}
+        body = {"metadata": about, "spec": {"jobRef": {"name": "j1"}}, **more}
+        return {"type": None, "object": body}
+
+    async def story() -> tuple[list[float], list[float]]:
+        now = asyncio.get_running_loop().time()
+        for number in range(20):
+            await found["notice-job"](event=listed(f"j{number}"))  # type: ignore[operator]
+            event = listed(f"s{number}", status=taken)
+            await found["notice-savepoint"](event=event)  # type: ignore[operator]
+        return due(operator.job_turns, now), due(operator.savepoint_turns, now)
+
+    jobs, savepoints = asyncio.run(story())
+    assert len(jobs) == len(savepoints) == 20
+    assert 0 <= min(jobs) < 2.5 < max(jobs) < 6
+    # Nothing is to be done to them, and they are counted all the same.
+    assert 60 < max(savepoints) < 3700
+    page = operator.metrics.render()
+    assert 'sparkpoint_operator_resources{kind="savepoint",phase="Completed"} 20' in page
+
+
+def due(turns: Turns, now: float) -> list[float]:
+    timers = [turn.timer for turn in turns._turns.values()]
+    return [timer.when() - now for timer in timers if timer is not None]

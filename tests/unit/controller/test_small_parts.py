@@ -22,7 +22,6 @@ from sparkpoint.controller.keys import Key
 from sparkpoint.controller.logs import configure_logs
 from sparkpoint.controller.metrics import Metrics
 from sparkpoint.controller.passes import Passes, Requeue
-from sparkpoint.controller.wakeups import Wakeups
 from sparkpoint.lifecycle.actions import Event
 from tests.unit.controller.fakecluster import FakeCluster
 
@@ -60,31 +59,6 @@ def test_the_end_of_an_object_does_not_touch_its_namesake() -> None:
     cache.remove(KEY, version(11, uid="u1"))
 
     assert cache.get(KEY, "a") == version(12, uid="u2")
-
-
-def test_a_change_before_the_wait_ends_the_wait() -> None:
-    async def story() -> None:
-        wakeups: Wakeups[Key] = Wakeups()
-        wakeups.notify(KEY)
-        await wakeups.wait(KEY, seconds=None)
-
-    asyncio.run(story())
-
-
-def test_a_wait_ends_with_its_time_and_lowers_the_flag() -> None:
-    async def story() -> bool:
-        wakeups: Wakeups[Key] = Wakeups()
-        wakeups.notify(KEY)
-        await wakeups.wait(KEY, seconds=None)
-        waiting = asyncio.create_task(wakeups.wait(KEY, seconds=None))
-        await asyncio.sleep(0)
-        pending = not waiting.done()
-        wakeups.notify(KEY)
-        await waiting
-        await wakeups.wait(KEY, seconds=0)
-        return pending
-
-    assert asyncio.run(story())
 
 
 JOB: Object = {

@@ -1,0 +1,102 @@
+"""Whose turn it is: a resource has a pass when something about it changed, or its time has come.
+
+A resource that waits is a timer, and a task only for as long as its pass takes: of ten thousand
+resources, nearly all wait. One resource has one pass at a time.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from sparkpoint.controller.keys import Key
+from sparkpoint.controller.passes import Requeue
+
+__all__ = ["RunOnce", "Turns"]
+
+RunOnce = Callable[[Key], Awaitable[Requeue]]
+
+
+@dataclass(slots=True)
+class _Turn:
+    """Of one resource."""
+
+    timer: asyncio.TimerHandle | None = None
+    task: asyncio.Task[None] | None = None
+    again: bool = False
+    """Something changed after its pass began: it may have looked before."""
+    released: asyncio.Future[None] | None = None
+    """Who waits until nothing is left to be done for it."""
+
+
+class Turns:
+    """Runs the passes over one kind of resource; `run_once` never raises."""
+
+    def __init__(self, run_once: RunOnce) -> None:
+        self._run_once = run_once
+        self._turns: dict[Key, _Turn] = {}
+
+    def notify(self, key: Key, *, within: float = 0.0) -> None:
+        """Something about it changed: it has its turn after so many seconds, if not before."""
+        turn = self._turns.setdefault(key, _Turn())
+        if turn.task is not None:
+            turn.again = True
+        else:
+            self._plan(key, turn, within)
+
+    async def released(self, key: Key) -> None:
+        """Return when a pass says that nothing is left to be done for it."""
+        turn = self._turns.setdefault(key, _Turn())
+        if turn.released is None or turn.released.done():
+            turn.released = asyncio.get_running_loop().create_future()
+        waiting = turn.released
+        self.notify(key)
+        # Whoever is cut off must not cut off another one that waits for the same.
+        await asyncio.shield(waiting)
+
+    def forget(self, key: Key) -> None:
+        """It is gone; a pass that is under way ends by itself."""
+        turn = self._turns.pop(key, None)
+        if turn is not None:
+            _give_up(turn)
+
+    async def close(self) -> None:
+        """Cut off what is under way: a pass can be repeated at any point."""
+        tasks = [turn.task for turn in self._turns.values() if turn.task is not None]
+        for task in tasks:
+            task.cancel()
+        for key in tuple(self._turns):
+            self.forget(key)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _plan(self, key: Key, turn: _Turn, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        when = loop.time() + seconds
+        if turn.timer is not None:
+            if turn.timer.when() <= when:
+                return
+            turn.timer.cancel()
+        turn.timer = loop.call_at(when, self._begin, key, turn)
+
+    def _begin(self, key: Key, turn: _Turn) -> None:
+        turn.timer, turn.again = None, False
+        turn.task = asyncio.get_running_loop().create_task(self._pass(key, turn))
+
+    async def _pass(self, key: Key, turn: _Turn) -> None:
+        try:
+            requeue = await self._run_once(key)
+        finally:
+            turn.task = None
+        if self._turns.get(key) is not turn:
+            return
+        if requeue.released and not turn.again:
+            # Whatever happens to it yet is told by a watch.
+            self.forget(key)
+        else:
+            self._plan(key, turn, 0.0 if turn.again else requeue.seconds)
+
+
+def _give_up(turn: _Turn) -> None:
+    if turn.timer is not None:
+        turn.timer.cancel()
+    if turn.released is not None and not turn.released.done():
+        turn.released.set_result(None)

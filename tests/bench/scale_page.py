@@ -1,0 +1,205 @@
+"""Figures of many jobs as a page: what each number of them costs, against what was promised."""
+
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib
+from pydantic import TypeAdapter
+
+from tests.bench.scale_run import Cost, Keeping
+
+__all__ = ["Measured", "draw", "keep", "page", "today"]
+
+_MEMORY = ((1000, 300.0), (3000, 600.0))
+"""Up to so many jobs, so many MB at most."""
+_IDLE, _REACTION, _STARTS, _OBSERVED = 0.10, 2.0, 300.0, 60.0
+_MEMORY_OF_ONE = 20.0
+"""KB of a savepoint that is only kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One number of jobs, and when it was."""
+
+    date: str
+    cost: Cost
+    keeping: Keeping | None = None
+
+
+_ALL = TypeAdapter(list[Measured])
+
+
+def today() -> str:
+    """As the page says it."""
+    return datetime.datetime.now(datetime.UTC).date().isoformat()
+
+
+def keep(file: Path, found: Measured) -> list[Measured]:
+    """Put it in the place of the former one of so many jobs; all of them, fewest jobs first."""
+    known = _ALL.validate_json(file.read_bytes()) if file.exists() else []
+    by_jobs = {each.cost.jobs: each for each in (*known, found)}
+    everything = [by_jobs[jobs] for jobs in sorted(by_jobs)]
+    file.write_bytes(_ALL.dump_json(everything, indent=1) + b"\n")
+    return everything
+
+
+def page(found: Sequence[Measured], *, machine: Mapping[str, str], plot: str) -> str:
+    """docs/scale.md."""
+    costs = [each.cost for each in found]
+    parts = [
+        "# Many jobs",
+        "Written by `make bench-scale`. Do not edit; run it again.",
+        f"![What the operator costs against the number of jobs]({plot})",
+        "## What is promised",
+        _table(("what", "promised", "measured", "met"), _promises(found)),
+        "## What it costs",
+        _table(("figure", *(f"{cost.jobs} jobs" for cost in costs)), _rows(costs)),
+        f"Measured on {', '.join(f'{each.date} ({each.cost.jobs})' for each in found)}.",
+        _METHOD.strip(),
+        "## Machine",
+        _table(("what", "value"), machine.items()),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _promises(found: Sequence[Measured]) -> Iterable[tuple[str, ...]]:
+    for each in found:
+        cost = each.cost
+        if cost.jobs < _MEMORY[0][0]:
+            continue
+        most = next(limit for jobs, limit in _MEMORY if cost.jobs <= jobs)
+        of = f"{cost.jobs} jobs: "
+        memory = max(cost.memory, cost.restarted_memory)
+        yield _promise(f"{of}memory", f"< {most:.0f} MB", f"{memory:.0f} MB", memory < most)
+        share = cost.idle_processor
+        yield _promise(f"{of}processor, idle", "< 10 % of a core", f"{share:.1%}", share < _IDLE)
+        p99 = cost.reaction_p99
+        yield _promise(f"{of}reaction to a change, p99", "< 2 s", f"{p99:.2f} s", p99 < _REACTION)
+        rate = cost.starts_per_minute
+        yield _promise(f"{of}starts per minute, one core", "≥ 300", f"{rate:.0f}", rate >= _STARTS)
+        seconds = cost.observed
+        yield _promise(
+            f"{of}from its start to a look at each",
+            "< 60 s",
+            f"{seconds:.1f} s",
+            seconds < _OBSERVED,
+        )
+        if each.keeping is not None:
+            yield from _kept(each.keeping)
+
+
+def _kept(found: Keeping) -> Iterable[tuple[str, ...]]:
+    of = f"{found.jobs} jobs, {found.savepoints} savepoints: "
+    one = 1024 * (found.memory_with - found.memory) / found.savepoints
+    yield _promise(
+        f"{of}memory of one that is kept",
+        f"< {_MEMORY_OF_ONE:.0f} KB",
+        f"{one:.1f} KB",
+        one < _MEMORY_OF_ONE,
+    )
+    longer = found.job_pass_with / found.job_pass
+    yield _promise(
+        f"{of}a pass over a job, against one without any", "< 1.5", f"{longer:.2f}", longer < 1.5
+    )
+    share = found.idle_processor
+    yield _promise(f"{of}processor, idle", "< 10 % of a core", f"{share:.1%}", share < _IDLE)
+    yield _promise(f"{of}judged by retention", "100%", f"{found.judged:.0%}", found.judged == 1)
+
+
+def _promise(what: str, promised: str, measured: str, met: bool) -> tuple[str, ...]:
+    return what, promised, measured, "yes" if met else "**no**"
+
+
+def _rows(costs: Sequence[Cost]) -> Iterable[tuple[str, ...]]:
+    def row(title: str, *values: str) -> tuple[str, ...]:
+        return (title, *values)
+
+    yield row("memory of an operator without jobs", *(f"{c.empty_memory:.0f} MB" for c in costs))
+    yield row("memory, all run", *(f"{c.memory:.0f} MB" for c in costs))
+    yield row("the most of it until then", *(f"{c.peak_memory:.0f} MB" for c in costs))
+    yield row("memory after a restart", *(f"{c.restarted_memory:.0f} MB" for c in costs))
+    yield row("processor, idle", *(f"{c.idle_processor:.1%}" for c in costs))
+    yield row("requests per second, idle", *(f"{c.idle_requests:.1f}" for c in costs))
+    yield row("starts per minute", *(f"{c.starts_per_minute:.0f}" for c in costs))
+    yield row("processor time of a start", *(f"{c.start_processor * 1000:.0f} ms" for c in costs))
+    yield row("requests of a start", *(f"{c.start_requests:.1f}" for c in costs))
+    yield row("of them writes", *(f"{c.start_writes:.1f}" for c in costs))
+    yield row("reaction to a change, median", *(f"{c.reaction_median:.2f} s" for c in costs))
+    yield row("reaction to a change, p99", *(f"{c.reaction_p99:.2f} s" for c in costs))
+    yield row("from its start to a look at each", *(f"{c.observed:.1f} s" for c in costs))
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def draw(costs: Sequence[Cost], target: Path) -> None:
+    """Four small pictures: each figure against the number of jobs, and its limit."""
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "sparkpoint"
+    from matplotlib import pyplot
+
+    jobs = [cost.jobs for cost in costs]
+    panels = (
+        ("memory [MB]", [cost.memory for cost in costs], _MEMORY[-1][1]),
+        ("processor, idle [% of a core]", [100 * c.idle_processor for c in costs], 100 * _IDLE),
+        ("reaction, p99 [s]", [cost.reaction_p99 for cost in costs], _REACTION),
+        ("start to a look at each [s]", [cost.observed for cost in costs], _OBSERVED),
+    )
+    canvas, axes = pyplot.subplots(1, len(panels), figsize=(13, 3), layout="constrained")
+    for place, (title, values, limit) in zip(axes, panels, strict=True):
+        place.plot(jobs, values, marker="o", color="#2a7f62")
+        place.axhline(limit, color="#c0392b", linewidth=1, linestyle="--")
+        place.set_xlabel("jobs")
+        place.set_title(title, fontsize=9)
+        place.set_xlim(left=0)
+        place.set_ylim(bottom=0)
+    canvas.savefig(target, metadata={"Date": None})
+    pyplot.close(canvas)
+
+
+_METHOD = """\
+## How it is measured
+
+A real etcd and API server, the garbage collector and nothing else of Kubernetes; all jobs are in
+one namespace. The operator is a process of its own on one core; etcd, the API server, whoever
+applies and watches the jobs, and the pods share what is left of the machine, which is why starts
+per minute are bounded by all of them together and not by the operator (its processor time of a
+start says what it could do).
+
+**Pods are played** by one process (`tests/scale/pods.py`): it binds them, writes their status,
+and gives each driver an address of its own on the loopback network, where its agent answers as
+the runtime's does: after 6 s at the gate, a first commit 2 s later and one every 10 s, stops with
+a savepoint, last words in the termination message. Each driver makes one executor. KWOK is not
+used: its pods change by rules and by the clock, while a driver ends because its agent was asked
+to, with words that say what the agent has done; and an agent needs the token of its pod's Secret.
+So whoever plays the pods has to be whoever plays the agents.
+
+- **Starts**: from the first of all jobs that are applied as fast as the API server takes them to
+  the last one that runs with its first batch committed.
+- **Idle**: 90 s in which nobody changes anything; queries commit, and the status tells so.
+- **Reaction**: up to 200 jobs are changed, ten in a second; from the answer to the PATCH to the
+  watch event that shows the operation of that generation written down. All the upgrades that
+  follow go on meanwhile.
+- **Restart**: the operator is killed, and another one is started; until its metrics have counted
+  every job.
+- **Savepoints**: complete ones that people asked for, ten of each job; nothing is to be done but
+  to keep them.
+
+## What bounds it
+
+Jobs that run well are looked at every 15 s, all of them together at most 20 times in a second;
+their scripts in ConfigMaps are read every 15 s, ten in a second at most; a status that differs in
+its progress alone is written every 30 s, five in a second at most. So 3,000 jobs cost what 300
+do, and their progress is shown ten minutes late. What happens to a job, its pods or its
+savepoints wakes it at once, however many there are.
+
+A resource that waits is a timer and an entry in a few dictionaries; kopf keeps a watch per kind,
+and adds and removes finalizers. It has neither daemons (28 KB for each, and the body with all its
+`managedFields`) nor a diff base, for which it copies every object of every event; and its
+connections are counted, as it opens one for each of a thousand finalizers at once, with 256 KB of
+buffers each.
+"""

@@ -1,0 +1,154 @@
+"""Whose turn it is: changes, times, deletions and the end, on a loop without a cluster."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+
+from sparkpoint.controller.keys import Key
+from sparkpoint.controller.pace import Pace
+from sparkpoint.controller.passes import Requeue
+from sparkpoint.controller.turns import Turns
+
+KEY, OTHER = Key("shop", "visits"), Key("shop", "orders")
+
+
+class Passes:
+    """Notes whose turn it was; `gate` holds passes up, `released` lets the resource go."""
+
+    def __init__(self, *, seconds: float = 3600.0) -> None:
+        self.seen: list[Key] = []
+        self.seconds, self.released = seconds, False
+        self.gate, self.third = asyncio.Event(), asyncio.Event()
+        self.gate.set()
+
+    async def run_once(self, key: Key) -> Requeue:
+        self.seen.append(key)
+        if len(self.seen) == 3:
+            self.third.set()
+        await self.gate.wait()
+        return Requeue(seconds=self.seconds, released=self.released)
+
+
+async def settle() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def told(story: Callable[[Passes, Turns], Coroutine[None, None, None]]) -> Passes:
+    async def run() -> Passes:
+        passes = Passes()
+        turns = Turns(passes.run_once)
+        await story(passes, turns)
+        await turns.close()
+        return passes
+
+    return asyncio.run(run())
+
+
+def test_a_change_gives_a_turn_and_many_before_it_give_one() -> None:
+    async def story(passes: Passes, turns: Turns) -> None:
+        turns.notify(KEY)
+        turns.notify(KEY)
+        turns.notify(OTHER)
+        await asyncio.sleep(0.01)
+
+    assert told(story).seen == [KEY, OTHER]
+
+
+def test_a_change_during_a_pass_gives_another_turn_after_it() -> None:
+    async def story(passes: Passes, turns: Turns) -> None:
+        passes.gate.clear()
+        turns.notify(KEY)
+        await asyncio.sleep(0.01)
+        turns.notify(KEY)
+        turns.notify(KEY)
+        await settle()
+        assert passes.seen == [KEY]
+        passes.gate.set()
+        await asyncio.sleep(0.01)
+
+    assert told(story).seen == [KEY, KEY]
+
+
+def test_a_time_that_has_come_gives_a_turn() -> None:
+    async def story(passes: Passes, turns: Turns) -> None:
+        passes.seconds = 0.0
+        turns.notify(KEY)
+        await passes.third.wait()
+
+    assert set(told(story).seen) == {KEY}
+
+
+def test_a_change_is_not_held_up_by_a_later_turn() -> None:
+    async def story(passes: Passes, turns: Turns) -> None:
+        turns.notify(KEY, within=3600)
+        await settle()
+        assert passes.seen == []
+        turns.notify(KEY)
+        turns.notify(KEY, within=3600)
+        await asyncio.sleep(0.01)
+
+    assert told(story).seen == [KEY]
+
+
+def test_whoever_waits_for_the_release_waits_for_a_pass_that_says_so() -> None:
+    async def story(passes: Passes, turns: Turns) -> None:
+        passes.seconds = 0.001
+        waiting = asyncio.create_task(turns.released(KEY))
+        await passes.third.wait()
+        assert not waiting.done()
+        passes.released = True
+        await waiting
+        seen = len(passes.seen)
+        await asyncio.sleep(0.01)
+        # Nothing is left to be done, so that it has no turn any more.
+        assert len(passes.seen) == seen
+
+    told(story)
+
+
+def test_who_is_cut_off_waits_again_for_the_same_release() -> None:
+    async def story(passes: Passes, turns: Turns) -> None:
+        first = asyncio.create_task(turns.released(KEY))
+        await asyncio.sleep(0.01)
+        first.cancel()
+        second = asyncio.create_task(turns.released(KEY))
+        await settle()
+        passes.released = True
+        turns.notify(KEY)
+        await second
+
+    told(story)
+
+
+def test_one_that_is_gone_has_no_turn_any_more() -> None:
+    async def story(passes: Passes, turns: Turns) -> None:
+        turns.notify(KEY, within=0.001)
+        waiting = asyncio.create_task(turns.released(OTHER))
+        await asyncio.sleep(0)
+        turns.forget(KEY)
+        turns.forget(OTHER)
+        await waiting
+        await asyncio.sleep(0.01)
+
+    assert told(story).seen == []
+
+
+def test_the_end_cuts_off_what_is_under_way() -> None:
+    async def story(passes: Passes, turns: Turns) -> None:
+        passes.gate.clear()
+        turns.notify(KEY)
+        turns.notify(OTHER, within=3600)
+        await asyncio.sleep(0.01)
+        await turns.close()
+        passes.gate.set()
+        await asyncio.sleep(0.01)
+
+    assert told(story).seen == [KEY]
+
+
+def test_few_jobs_are_looked_at_often_and_many_at_the_same_cost() -> None:
+    few, many = Pace(lambda: 100), Pace(lambda: 3000)
+
+    assert (few.look(15), few.script(), few.telling()) == (15, 15, 30)
+    assert few.look(60) == 60
+    assert (many.look(15), many.script(), many.telling()) == (150, 300, 600)
