@@ -65,7 +65,8 @@ class Operations:
             self._spec["args"].remove(_CRASH)
             self._apply()
             self._stage.settle()
-        elif kind is Kind.DELETE:
+        elif kind in (Kind.DELETE, Kind.SUSPEND):
+            # Whether all is there is seen when it is gone on from.
             self._run()
 
     def kill_driver(self) -> None:

@@ -1,0 +1,83 @@
+"""The means of the crash matrix: holding an operator, and telling right counts from wrong ones."""
+
+import json
+import threading
+from pathlib import Path
+
+from dev.jobs import EXAMPLE
+from sparkpoint.lifecycle.phases import Kind, Phase
+from tests.chaos.breakpoints import Breakpoints, Hit
+from tests.chaos.ledger import SCRIPT, Ledger, script
+
+
+def _status(phase: str) -> dict[str, object]:
+    return {"record": {"operation": {"kind": "Upgrade", "phase": phase, "id": "upgrade-3"}}}
+
+
+def test_an_operator_is_held_where_it_is_wanted_and_once(tmp_path: Path) -> None:
+    breakpoints = Breakpoints(tmp_path)
+    breakpoints.arm([(Kind.UPGRADE, Phase.STOP), (Kind.UPGRADE, Phase.LAUNCH)])
+    breakpoints.pass_by(_status("Prepare"))
+    breakpoints.pass_by({})
+    held = threading.Thread(target=breakpoints.pass_by, args=[_status("Stop")])
+
+    held.start()
+    while (hit := breakpoints.held()) is None:
+        pass
+
+    assert hit == Hit("Upgrade", "Stop", "upgrade-3")
+    assert held.is_alive()
+    breakpoints.release()
+    held.join(10)
+    assert not held.is_alive()
+    # Whoever comes next does not stop there again.
+    breakpoints.pass_by(_status("Stop"))
+    assert breakpoints.armed() == [["Upgrade", "Launch"]]
+
+
+def _write(volume: Path, batch: int, counts: dict[str, int]) -> None:
+    folder = volume / "output" / f"batch={batch:08d}"
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = [json.dumps({"url": url, "count": count}) for url, count in counts.items()]
+    (folder / "part-0.json").write_text("\n".join(rows))
+
+
+def _counts(volume: Path) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for file in (volume / "input").glob("access-*.log"):
+        for line in file.read_text().splitlines():
+            page = line.split()[2]
+            counts[page] = counts.get(page, 0) + 1
+    return counts
+
+
+def test_only_the_counts_of_all_that_was_fed_are_exact(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    for batch in range(2):
+        ledger.feed()
+        assert not ledger.is_exact()
+        _write(tmp_path, batch, _counts(tmp_path))
+        assert ledger.is_exact()
+    assert ledger.mistakes() == []
+
+    page, count = next(iter(_counts(tmp_path).items()))
+    _write(tmp_path, 1, {**_counts(tmp_path), page: count + 1})
+
+    assert not ledger.is_exact()
+    assert ledger.mistakes() == ["batch 1 is wrong"]
+
+
+def test_a_batch_too_many_is_a_mistake(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    ledger.feed()
+    for batch in range(2):
+        _write(tmp_path, batch, _counts(tmp_path))
+
+    assert ledger.mistakes()[0] == "1 files have become the batches [0, 1]"
+
+
+def test_the_example_can_be_made_to_fail() -> None:
+    made = script((EXAMPLE / SCRIPT).read_text())
+
+    compile(made, SCRIPT, "exec")
+    assert "if arguments.crash:" in made
