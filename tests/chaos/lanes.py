@@ -90,7 +90,7 @@ class _Lane:
                 self._keep(case, Result("passed", round(seconds, 1), _today()))
             else:
                 self._keep(case, Result("not applicable", 0, _today(), _why(case, played.missed)))
-        say(f"✓ {run.name}: {played.ended}, {seconds:.0f} s")
+        say("\n".join([f"✓ {run.name}: {played.ended}, {seconds:.0f} s", *played.seen]))
         return True
 
     def _note(self, run: Run, seconds: float, note: str) -> None:

@@ -27,6 +27,8 @@ class Played:
     """Reached, and there was nothing that the fault could be done to."""
     ended: str = ""
     """How the operation ended, in a word."""
+    seen: tuple[str, ...] = ()
+    """Attempts that lived beside each other, with what was reported of their pods."""
 
 
 class Player:
@@ -39,7 +41,7 @@ class Player:
         """A CaseError if something is not as it must be."""
         stage, played = self.stage, Played()
         self._operations.prepare(run.kind, run.phases)
-        before = stage.record().get("sequence", 0)
+        before, known = stage.record().get("sequence", 0), len(stage.witness.sightings)
         points = {(run.kind, phase) for phase in run.phases}
         if run.phases == (Phase.CAPTURE,):
             points.add((run.kind, Phase.STOP))
@@ -53,6 +55,7 @@ class Player:
                 pass
         stage.operator.breakpoints.arm([])
         played.ended = self._end(run.kind)
+        played.seen = tuple(stage.witness.sightings[known:])
         self._operations.tidy(run.kind)
         return played
 

@@ -26,7 +26,7 @@ from tests.chaos.machine import processes_of_pod
 __all__ = ["Attempt", "Witness", "conflicts"]
 
 _BETWEEN_LOOKS = 0.3
-_MOST_SIGHTINGS = 40
+_MOST_SIGHTINGS = 200
 
 
 @dataclass(frozen=True, slots=True)
