@@ -3,6 +3,7 @@
 import http.client
 import json
 import ssl
+import threading
 import time
 from typing import Any
 from urllib.parse import quote
@@ -20,12 +21,13 @@ class ApiError(Exception):
 
 
 class Api:
-    """One namespace of it; each call is a connection, so that threads need not share any."""
+    """One namespace of it; each thread has a connection of its own."""
 
     def __init__(self, layout: Layout, namespace: str, *, tries: int = 10) -> None:
         self._address = layout.node_address
         self._tries = tries
         self._namespace = namespace
+        self._local, self._connections = threading.local(), list[http.client.HTTPSConnection]()
         self._context = ssl.create_default_context(cafile=str(layout.pki / "ca.crt"))
         self._context.load_cert_chain(layout.pki / "admin.crt", layout.pki / "admin.key")
 
@@ -39,23 +41,36 @@ class Api:
         return self._find(path)
 
     def _find(self, path: str) -> dict[str, Any] | None:
-        connection = http.client.HTTPSConnection(
-            self._address, 6443, timeout=_TIMEOUT, context=self._context
-        )
+        connection = self._connection()
         try:
             connection.request("GET", path)
             answer = connection.getresponse()
             data = answer.read()
         except (OSError, http.client.HTTPException) as error:
-            raise ApiError(f"GET {path}: {error}") from error
-        finally:
+            # The next call connects anew.
             connection.close()
+            raise ApiError(f"GET {path}: {error}") from error
         if answer.status == http.HTTPStatus.NOT_FOUND:
             return None
         if answer.status != http.HTTPStatus.OK:
             raise ApiError(f"GET {path}: {answer.status} {data[:300].decode(errors='replace')}")
         found: dict[str, Any] = json.loads(data)
         return found
+
+    def _connection(self) -> http.client.HTTPSConnection:
+        found: http.client.HTTPSConnection | None = getattr(self._local, "connection", None)
+        if found is None:
+            found = http.client.HTTPSConnection(
+                self._address, 6443, timeout=_TIMEOUT, context=self._context
+            )
+            self._local.connection = found
+            self._connections.append(found)
+        return found
+
+    def close(self) -> None:
+        """Close the connections of all threads."""
+        for connection in self._connections:
+            connection.close()
 
     def job(self, name: str) -> dict[str, Any] | None:
         """A StatefulSparkJob."""

@@ -58,7 +58,8 @@ class Stage:
         self.job = Job(self.namespace, _spec(on_s3=on_s3))
         self.api = Api(self.layout, name)
         self.operator = OperatorProcess(cluster, name, folder)
-        self.witness = Witness(self.layout, Api(self.layout, name, tries=1), self.job.name)
+        self._impatient = Api(self.layout, name, tries=1)
+        self.witness = Witness(self.layout, self._impatient, self.job.name)
         self.struck = 0.0
         """When something was last done to a process that may have held a lease: it runs out."""
 
@@ -79,6 +80,8 @@ class Stage:
     def close(self) -> None:
         """End what was started; the namespace goes in its own time."""
         self.operator.kill()
+        self.api.close()
+        self._impatient.close()
         self.namespace.cluster.kubectl(
             "delete", "namespace", self.namespace.name, "--wait=false", "--ignore-not-found"
         )
@@ -132,7 +135,7 @@ class Stage:
         while not self._holds(condition):
             if time.monotonic() > deadline:
                 raise self.failure(f"waited {seconds:.0f} s for {what}")
-            time.sleep(0.3)
+            time.sleep(0.5)
 
     def _holds(self, condition: Callable[[], object]) -> bool:
         if not self.operator.is_running():

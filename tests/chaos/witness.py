@@ -25,7 +25,7 @@ from tests.chaos.machine import processes_of_pod
 
 __all__ = ["Attempt", "Witness", "conflicts"]
 
-_BETWEEN_LOOKS = 0.3
+_BETWEEN_LOOKS = 0.5
 _MOST_SIGHTINGS = 200
 
 
