@@ -158,6 +158,8 @@ class Operations:
 
     def _restore(self) -> None:
         name = f"chaos-{self._round - 1}"
+        # A job starts from one state.
+        self._spec["checkpoint"].pop("adopt", None)
         self._change(restoreFrom={"savepoint": name, "sink": "Rewind", "nonce": self._round})
 
     def _break(self) -> None:

@@ -46,7 +46,7 @@ class Player:
         if run.phases == (Phase.CAPTURE,):
             points.add((run.kind, Phase.STOP))
         stage.operator.breakpoints.arm(points)
-        with stage.witness.watching(), stage.feeding():
+        with stage.watching(), stage.feeding():
             self._operations.trigger(run.kind, run.phases)
             if run.after is not None:
                 time.sleep(run.after)

@@ -60,6 +60,7 @@ class Stage:
         self.operator = OperatorProcess(cluster, name, folder)
         self._impatient = Api(self.layout, name, tries=1)
         self.witness = Witness(self.layout, self._impatient, self.job.name)
+        self._watched = False
         self.struck = 0.0
         """When something was last done to a process that may have held a lease: it runs out."""
 
@@ -146,6 +147,14 @@ class Stage:
             return False
 
     @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """The witness looks all the while; that it sees is checked, too."""
+        self.witness.writers.clear()
+        self._watched = True
+        with self.witness.watching():
+            yield
+
+    @contextlib.contextmanager
     def feeding(self) -> Iterator[None]:
         """Input comes in all the while, so that batches are under way when things go wrong."""
         ended = threading.Event()
@@ -180,6 +189,8 @@ class Stage:
         problems = [*self.ledger.mistakes()] if self._is_processed() else []
         problems += self._repository_problems()
         problems += [f"two writers: {each}" for each in self.witness.violations]
+        if self._watched and not self.witness.writers:
+            problems.append("the witness has seen no driver that was let in: it sees nothing")
         if problems:
             raise self.failure("; ".join(problems))
 

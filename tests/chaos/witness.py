@@ -80,7 +80,8 @@ class Witness:
         self._layout, self._api, self._job = layout, api, job
         self._pods: dict[str, _Pod] = {}
         self._tokens: dict[tuple[str, int], str] = {}
-        self.looks = 0
+        self.writers: set[tuple[str, int, int]] = set()
+        """Attempts that were seen to live behind an open gate."""
         self.sightings: list[str] = []
         """Attempts that lived beside each other, whether or not both could write."""
         self.violations: list[str] = []
@@ -93,7 +94,6 @@ class Witness:
         def watch() -> None:
             while not ended.wait(_BETWEEN_LOOKS):
                 self.look()
-                self.looks += 1
 
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             watcher = pool.submit(watch)
@@ -113,6 +113,7 @@ class Witness:
             if pod.role == "driver":
                 self._ask(pod)
         attempts = self._attempts(living)
+        self.writers |= {(*each.directory, each.number) for each in attempts if each.open}
         if len(attempts) < 2:
             return
         self._note(self.sightings, attempts)
