@@ -13,7 +13,7 @@ from tests.chaos.campaign import campaign
 from tests.chaos.ground import ground, stage_on
 from tests.chaos.lanes import run_all
 from tests.chaos.matrix import Case, find_case, hindrance, runs_of
-from tests.chaos.results import PAGE, Results, generated_page
+from tests.chaos.results import Results, write_page
 
 
 def main() -> None:
@@ -31,7 +31,7 @@ def main() -> None:
     cases = _chosen(arguments.steps) if arguments.steps else results.missing()
     deadline = time.monotonic() + arguments.minutes * 60
     failed = run_all(ground(), list(runs_of(cases)), results, arguments.lanes, deadline)
-    PAGE.write_text(generated_page(PAGE.read_text(), results))
+    write_page(results)
     sys.exit(1 if failed else 0)
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 from sparkpoint.lifecycle.phases import PLANS, Kind, Phase
 from tests.chaos.matrix import MEANINGS, Case, Fault, all_cases, hindrance
 
-__all__ = ["FILE", "PAGE", "Result", "Results", "generated_page"]
+__all__ = ["FILE", "PAGE", "Result", "Results", "generated_page", "write_page"]
 
 _DOCS = Path(__file__).parent.parent.parent / "docs"
 FILE = _DOCS / "reliability.json"
@@ -63,6 +63,11 @@ def generated_page(page: str, results: Results) -> str:
     return f"{before}{_BEGIN}\n" + "\n".join(_section(results)) + f"\n{_END}{after}"
 
 
+def write_page(results: Results) -> None:
+    """Renew the table on the page."""
+    PAGE.write_text(generated_page(PAGE.read_text(), results))
+
+
 def _section(results: Results) -> Iterator[str]:
     notes: dict[str, int] = {}
     rows = [_row(kind, phase, results, notes) for kind in Kind for phase in PLANS[kind]]
@@ -97,8 +102,12 @@ def _count(results: Results) -> str:
     passed = [result for result in run if result.result == "passed"]
     failed = [result for result in run if result.result == "failed"]
     days = sorted({result.day for result in run})
-    when = f", {days[0]} to {days[-1]}" if days else ""
+    when = f", {' to '.join(dict.fromkeys((days[0], days[-1])))}" if days else ""
     return (
         f"{len(passed)} cases passed, {len(failed)} failed, {len(known) - len(run)} not run yet "
         f"(–){when}. Numbers refer to the notes below the table."
     )
+
+
+if __name__ == "__main__":
+    write_page(Results())
