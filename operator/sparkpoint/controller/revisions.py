@@ -83,7 +83,13 @@ def revision_of(spec: JobSpec, *, script_digest: str | None) -> Revision:
     fixed = _digest([each for each in parts[Part.STATE] if each[0] != _PARTITIONS])
     name = _digest(code, size, state, parts[Part.NAME])
     return Revision(
-        name=name, code=code, size=size, state=state, fixed=fixed, partitions=spec.state.partitions
+        name=name,
+        code=code,
+        size=size,
+        state=state,
+        fixed=fixed,
+        partitions=spec.state.partitions,
+        spark=spec.spark_version,
     )
 
 

@@ -3,7 +3,7 @@
 Everything an effect is named after is in here before the effect happens.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
 from typing import Literal
@@ -46,6 +46,14 @@ class Revision:
     before it was written down."""
     partitions: int | None = None
     """Of the state, as far as the spec says."""
+    spark: str | None = field(default=None, compare=False)
+    """The Spark that it runs on, if its spec says so; part of `code`, which is what is compared."""
+
+    def has_other_spark_than(self, other: "Revision") -> bool:
+        """Whether the two are known to be of different release lines, such as 4.2 and 4.3."""
+        if self.spark is None or other.spark is None:
+            return False
+        return self.spark.split(".")[:2] != other.spark.split(".")[:2]
 
 
 class Begin(Enum):

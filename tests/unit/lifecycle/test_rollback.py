@@ -139,6 +139,32 @@ def test_a_rollback_to_the_latest_commit_captures_it_first() -> None:
     assert decision.actions == (StartWorker(name="visits-rollback-8-capture-1-0", task=task),)
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "savepoint"),
+    [
+        ("4.2.1", "4.3.0", "visits-upgrade-7"),
+        ("4.3.0", "4.2.1", "visits-upgrade-7"),
+        ("4.3.0", "4.3.1", "visits-rollback-8"),
+        (None, "4.3.0", "visits-rollback-8"),
+        (None, None, "visits-rollback-8"),
+    ],
+)
+def test_after_a_change_of_spark_the_savepoint_from_before_it_is_the_way_back(
+    before: str | None, after: str | None, savepoint: str
+) -> None:
+    former = replace(BEFORE, revision=replace(BEFORE.revision, spark=before))
+    newer = replace(NEW, revision=replace(NEW.revision, spark=after))
+    record = on_trial(newer, launches=2, stable=former)
+
+    decision = decide(world(record, wish=wish(B, rollback_to="Latest"), pods=(ended(newer),)))
+
+    operation = decision.record.operation
+    assert operation is not None
+    assert operation.target is not None
+    assert operation.target.origin.savepoint == savepoint
+    assert operation.target.revision == A
+
+
 def test_a_latest_commit_that_cannot_be_captured_is_given_up_for_the_savepoint() -> None:
     target = from_savepoint("visits-rollback-7", A, epoch=3, attempt=3, opened=False)
     record = during(

@@ -17,9 +17,11 @@ from sparkpoint.runtime.model import (
 from sparkpoint.worker.exits import Exit, exit_of
 from sparkpoint.worker.tasks.rehearse import Trial, ended, judged
 from sparkpoint.worker.trial import submit_arguments
-from tests.unit.worker.asking import ask, repository_of
+from tests.unit.state.writing import schema_of
+from tests.unit.worker.asking import ask, capture, repository_of
 from tests.unit.worker.conftest import Place
 
+KEY_ORDER = "spark.sql.streaming.dropDuplicates.deterministicKeyOrder.enabled"
 TRIAL = Trial(
     savepoint="first",
     repository="/r",
@@ -187,6 +189,38 @@ def test_where_there_is_no_savepoint_one_is_taken_and_goes_with_the_verdict(
     assert answer.answer == "Compatible"
     assert seen == [["shop/visits/before"]]
     assert not repository_of(place).list().savepoints
+
+
+@pytest.mark.parametrize(("spark", "refused"), [("4.2.1", True), ("4.3.0", False), (None, False)])
+def test_what_spark_would_do_wrongly_without_an_error_is_refused_before_any_trial(
+    disk: Place, monkeypatch: pytest.MonkeyPatch, spark: str | None, refused: bool
+) -> None:
+    """The columns of a wide key, which a Spark before 4.3 takes for each other."""
+    root = disk.query("visits", 6).root
+    operator, offsets = root / "state/0/_metadata/metadata", root / "offsets/5"
+    operator.write_text(operator.read_text().replace("stateStoreSave", "dedupe"))
+    offsets.write_text(
+        offsets.read_text().replace('"conf": {', f'"conf": {{"{KEY_ORDER}": "true", ')
+    )
+    wide = schema_of([(f"c{number}", "long") for number in range(7)], [("v", "long")])
+    (root / "state/0/0/_metadata/schema").write_bytes(wide)
+    disk.publish()
+    capture(disk)
+    tried: list[Trial] = []
+
+    def perform(trial: Trial, _: object) -> RehearsalInfo:
+        tried.append(trial)
+        return info("compatible", visits=GOOD)
+
+    monkeypatch.setattr("sparkpoint.worker.trial.perform", perform)
+    monkeypatch.setattr("sparkpoint.worker.tasks.rehearse.installed_spark", lambda: spark)
+    where = ("--repository", disk.repository, "--job", "shop/visits", *disk.options)
+
+    answer = ask("rehearse", "--savepoint", "first", *where, "--", "script.py")
+
+    assert answer.answer == ("Incompatible" if refused else "Compatible")
+    assert ("let duplicates through without a word" in answer.message) == refused
+    assert bool(tried) != refused
 
 
 def test_where_nothing_was_committed_there_is_nothing_to_try_it_on(place: Place) -> None:

@@ -22,9 +22,9 @@ from sparkpoint.cli.render.documents import savepoint_document
 from sparkpoint.cli.work.places import open_repository
 from sparkpoint.savepoint import Repository, Savepoint
 from sparkpoint.savepoint.progress import Amount
-from sparkpoint.state.compatibility import Finding, findings
+from sparkpoint.state.compatibility import Finding
 from sparkpoint.state.errors import BadQueryError, MissingLibraryError
-from sparkpoint.state.survey import SavepointFiles
+from sparkpoint.state.preflight import preflight
 from sparkpoint.worker.model import Answer as Verdict
 
 __all__ = ["Checking", "check_state"]
@@ -57,7 +57,7 @@ def check_state(settings: Settings, location: str, reference: str, wanted: Check
     version = wanted.spark_version or _installed()
     if wanted.script:
         _require_runtime()
-    found = _static(repository, savepoint, version, conf)
+    found = preflight(repository, savepoint, spark_version=version, conf=conf)
     obstacles = [each for each in found if each.is_obstacle]
     tried: Verdict | None = None
     if wanted.script and not obstacles:
@@ -103,22 +103,6 @@ def _text(key: str, verdict: str, tried: Verdict | None) -> str:
         return f"Incompatible with {key}."
     why = "it was not tried out" if tried is None else "the trial came to no verdict"
     return f"Unknown whether it fits {key}: {why}."
-
-
-def _static(
-    repository: Repository, savepoint: Savepoint, version: str | None, conf: dict[str, str]
-) -> list[Finding]:
-    records = repository.files(savepoint).files
-    return [
-        finding
-        for query in savepoint.manifest.queries
-        for finding in findings(
-            query,
-            spark_version=version,
-            conf=conf,
-            read=SavepointFiles(repository.store, records, prefix=query.prefix).read,
-        )
-    ]
 
 
 def _conf(given: tuple[str, ...]) -> dict[str, str]:

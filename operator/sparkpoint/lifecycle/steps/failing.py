@@ -97,8 +97,12 @@ def _to_latest(world: World, run: Run) -> bool:
 
 
 def _is_elsewhere(record: Record, run: Run) -> bool:
-    """Whether its state is in other partitions than the stable revision asks for."""
-    return record.stable is not None and record.stable.revision.state != run.revision.state
+    """Whether its state is in other partitions than the stable revision asks for, or was written
+    by another line of Spark: an older one may read it wrongly, and without a word."""
+    if record.stable is None:
+        return False
+    stable, revision = record.stable.revision, run.revision
+    return stable.state != revision.state or revision.has_other_spark_than(stable)
 
 
 def _cannot_rewind(world: World) -> bool:

@@ -24,7 +24,7 @@ from sparkpoint.worker.summary import detail
 from sparkpoint.worker.survey import Survey, look_at
 from sparkpoint.worker.telling import Telling
 
-__all__ = ["USAGE", "order_of", "read", "take"]
+__all__ = ["USAGE", "installed_spark", "order_of", "read", "take"]
 
 USAGE = (
     "--epoch-dir URI --job NAMESPACE/NAME --epoch N --repository URI --name NAME "
@@ -55,12 +55,12 @@ def order_of(given: Given, name: str) -> Order:
         tags=given.names("--tag"),
         revision=given.optional("--revision"),
         trigger=given.optional("--trigger"),
-        spark_version=given.optional("--spark-version") or _installed_spark(),
+        spark_version=given.optional("--spark-version") or installed_spark(),
         stops=False,
     )
 
 
-def _installed_spark() -> str | None:
+def installed_spark() -> str | None:
     """The Spark of this image, which is the job's own."""
     try:
         return metadata.version("pyspark")

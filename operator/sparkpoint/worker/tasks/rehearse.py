@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from sparkpoint.checkpoint.errors import CheckpointError
 from sparkpoint.runtime.model import (
     ErrorInfo,
     Hindrance,
@@ -17,10 +18,16 @@ from sparkpoint.runtime.model import (
     Termination,
 )
 from sparkpoint.runtime.orders import Order
+from sparkpoint.savepoint import Repository
+from sparkpoint.savepoint.errors import SavepointError
+from sparkpoint.state.errors import StateError
+from sparkpoint.state.preflight import preflight
+from sparkpoint.storage import open_store
+from sparkpoint.storage.errors import StorageError
 from sparkpoint.worker.given import Given
 from sparkpoint.worker.model import Answer, Word
 from sparkpoint.worker.tasks.borrowing import borrowed
-from sparkpoint.worker.tasks.capture import order_of
+from sparkpoint.worker.tasks.capture import installed_spark, order_of
 from sparkpoint.worker.telling import Telling
 
 __all__ = ["USAGE", "Trial", "ended", "judged", "read"]
@@ -100,6 +107,8 @@ def _rehearse(trial: Trial, telling: Telling) -> Answer:
 
 
 def _verdict(trial: Trial, telling: Telling) -> Answer:
+    if (refusal := _told_by_files(trial, installed_spark())) is not None:
+        return refusal
     # Late: no other task needs the agent's client and its libraries.
     from sparkpoint.worker.trial import perform
 
@@ -108,6 +117,24 @@ def _verdict(trial: Trial, telling: Telling) -> Answer:
             return judged(info)
         case last:
             return ended(last)
+
+
+def _told_by_files(trial: Trial, spark_version: str | None) -> Answer | None:
+    """What is certain without a trial; some of it Spark would do wrongly without an error."""
+    namespace, _, job = trial.job.partition("/")
+    try:
+        repository = Repository.open(open_store(trial.repository, trial.endpoint_url))
+        savepoint = repository.find(trial.savepoint, namespace=namespace, job=job)
+        found = preflight(repository, savepoint, spark_version=spark_version, conf={})
+    except (SavepointError, StorageError, CheckpointError, StateError):
+        return None  # the driver says what cannot be read, and whether that may pass
+    problems = tuple(
+        f"query {each.query}: {each.message} {each.remedy}" for each in found if each.is_obstacle
+    )
+    if not problems:
+        return None
+    message = f"Savepoint {savepoint.key}: {problems[0]}"
+    return Answer(answer="Incompatible", message=message, problems=problems)
 
 
 def judged(info: RehearsalInfo) -> Answer:
