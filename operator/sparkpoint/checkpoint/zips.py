@@ -39,7 +39,8 @@ def parse_zip(data: bytes, path: str) -> tuple[SnapshotFile, ...]:
     """The files that the snapshot in `data` refers to."""
     where = f"{path}!{_METADATA}"
     lines = lines_of(_metadata(data, path), where)
-    version_of(lines[0], where, known=(1,))
+    # Spark 4.0 writes 2 where state has unique ids, and the content is the same.
+    version_of(lines[0], where, known=(1, 2))
     content = as_object(parse("\n".join(lines[1:]), where), where, "the content")
     # Spark leaves logFiles out, or writes null, when there are none.
     ssts = as_list(content.get("sstFiles") or [], where, "sstFiles")

@@ -126,6 +126,12 @@ _RULES: tuple[_Rule, ...] = (
     ),
     _Rule(
         "incompatible",
+        # 4.0 numbers snapshots of state with unique ids otherwise than those after it.
+        "Run the job with the line of Spark that wrote the savepoint.",
+        r"CANNOT_LOAD_STATE_STORE\.CANNOT_READ_CHECKPOINT",
+    ),
+    _Rule(
+        "incompatible",
         "Verify the savepoint with `sparkpoint savepoint verify`, and take another one if it is "
         "damaged.",
         r"CANNOT_LOAD_STATE_STORE(\..*)?"

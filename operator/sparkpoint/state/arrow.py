@@ -2,19 +2,21 @@
 
 import importlib
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sparkpoint.state import swift
+from sparkpoint.state import manyrows, swift
 from sparkpoint.state.errors import MissingLibraryError, UnsupportedStateError
-from sparkpoint.state.hdfsrows import StateRow
+from sparkpoint.state.hdfsrows import HdfsStore, StateRow
 from sparkpoint.state.types import Array, Atom, Column, DataType, Decimal, StoreSchema, Struct
+from sparkpoint.state.unsafe import decode_row
 
 __all__ = ["arrow_library", "arrow_schema", "batches", "limited", "parquet_batches"]
-__all__ += ["write_parquet"]
+__all__ += ["store_batches", "write_parquet"]
 
 _TOGETHER = 8192
+_MANY = 32 * 1024
 _ATOMS = {
     "boolean": "bool_",
     "byte": "int8",
@@ -61,6 +63,28 @@ def batches(arrow: Any, schema: Any, rows: Iterable[StateRow]) -> Iterator[Any]:
             arrow.array([row.partition for row in several], arrow.int32()),
         ]
         yield arrow.record_batch(columns, schema=schema)
+
+
+def store_batches(
+    arrow: Any, store: HdfsStore, done: Callable[[int], None] = lambda _: None
+) -> Iterator[Any]:
+    """All rows of a store in batches, decoded together where that is possible."""
+    schema, columns = arrow_schema(arrow, store.schema), store.schema
+    for partition, records in store.several(_MANY, done):
+        keys, values = zip(*records, strict=True)
+        numbers = arrow.array([partition] * len(records), arrow.int32())
+        decoded = [
+            _decoded(arrow, keys, columns.key, schema.field("key").type),
+            _decoded(arrow, values, columns.value, schema.field("value").type),
+        ]
+        yield arrow.record_batch([*decoded, numbers], schema=schema)
+
+
+def _decoded(arrow: Any, rows: Sequence[bytes], columns: Sequence[Column], kind: Any) -> Any:
+    together = manyrows.decoded(rows, columns, kind)
+    if together is not None:
+        return together
+    return _column(arrow, [decode_row(row, columns) for row in rows], kind)
 
 
 def parquet_batches(folder: Path) -> Iterator[Any]:

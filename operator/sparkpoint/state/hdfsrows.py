@@ -3,6 +3,7 @@
 From the repository itself, one partition after the other: nothing is restored for it.
 """
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -48,6 +49,16 @@ class HdfsStore:
         for number, version in enumerate(self.versions):
             for raw_key, raw_value in read_store(self.files, version):
                 yield StateRow(decode_row(raw_key, key), decode_row(raw_value, value), number)
+            done(number)
+
+    def several(
+        self, most: int, done: Callable[[int], None] = lambda _: None
+    ) -> Iterator[tuple[int, list[Record]]]:
+        """Partition, and some of its rows as they are."""
+        for number, version in enumerate(self.versions):
+            source = read_store(self.files, version)
+            while records := list(itertools.islice(source, most)):
+                yield number, records
             done(number)
 
 

@@ -16,7 +16,14 @@ from sparkpoint.savepoint import Progress, Repository, Savepoint
 from sparkpoint.savepoint.leases import hold_to_read
 from sparkpoint.savepoint.manifest import OperatorInfo
 from sparkpoint.savepoint.progress import Amount, Silent
-from sparkpoint.state.arrow import arrow_library, arrow_schema, batches, limited, parquet_batches
+from sparkpoint.state.arrow import (
+    arrow_library,
+    arrow_schema,
+    batches,
+    limited,
+    parquet_batches,
+    store_batches,
+)
 from sparkpoint.state.errors import BadQueryError
 from sparkpoint.state.hdfsrows import HdfsStore, StateRow, open_store, unreadable
 from sparkpoint.state.plain import Plain, plain_object, plain_row
@@ -123,14 +130,18 @@ def _by_us(store: HdfsStore, request: QueryRequest, folder: Path, progress: Prog
     count = len(store.versions)
     progress.start("state", Amount(count, store.bytes))
     share = Amount(1, store.bytes // max(1, count))
-    whole = _Decoded(store, lambda: store.rows(lambda _: progress.advance(share)))
+
+    def done(_: int) -> None:
+        progress.advance(share)
+
     if (sql := request.statement) is None:
-        return _Decoded(store, lambda: itertools.islice(whole.read(), request.limit))
+        return _Decoded(store, lambda: itertools.islice(store.rows(done), request.limit))
     arrow = arrow_library("a condition or SQL")
     schema = arrow_schema(arrow, store.schema)
 
     def answered() -> Iterator[Any]:
-        reader = arrow.RecordBatchReader.from_batches(schema, whole.batches())
+        rows = store_batches(arrow, store, done)
+        reader = arrow.RecordBatchReader.from_batches(schema, rows)
         return sql_batches(reader, sql, limit=request.limit, scratch=folder)
 
     return _Batches(answered)

@@ -45,11 +45,11 @@ _KEY = b'{"type":"struct","fields":[{"name":"k","type":"long"}]}'
 _LINEAGE = b'[{"version":1,"checkpointUniqueId":"a"}]'
 
 
-def _zipped() -> bytes:
+def _zipped(version: int = 1) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         sst = {"localFileName": "1.sst", "dfsSstFileName": "1-a.sst", "sizeBytes": 3}
-        archive.writestr("metadata", "v1\n" + json.dumps({"sstFiles": [sst]}))
+        archive.writestr("metadata", f"v{version}\n" + json.dumps({"sstFiles": [sst]}))
         archive.writestr("CURRENT", "x" * 50)
     return buffer.getvalue()
 
@@ -180,6 +180,12 @@ def test_checkpoint_with_renamed_files_is_described_or_refused(
     find_queries(checkpoint)
     with contextlib.suppress(CheckpointError):
         read_checkpoint(checkpoint)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_snapshot_is_read_whichever_number_spark_gives_it(version: int) -> None:
+    """Spark 4.0 writes 2 where state has unique ids, later ones 1."""
+    assert [each.path for each in parse_zip(_zipped(version), "1.zip")] == ["SSTs/1-a.sst"]
 
 
 def test_zip_bomb_is_refused_without_unpacking_it() -> None:

@@ -72,6 +72,12 @@ RATE_FRAMES = (
             "gone",
         ),
         (
+            Thrown("X", "v2, v1", "CANNOT_LOAD_STATE_STORE.CANNOT_READ_CHECKPOINT", "58030"),
+            "incompatible",
+            "CANNOT_LOAD_STATE_STORE.CANNOT_READ_CHECKPOINT",
+            "v2, v1",
+        ),
+        (
             Thrown("X", "?", "CANNOT_LOAD_STATE_STORE.UNCATEGORIZED", "58030"),
             "unknown",
             "CANNOT_LOAD_STATE_STORE.UNCATEGORIZED",
