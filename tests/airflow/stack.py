@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -18,6 +19,7 @@ __all__ = ["Stack"]
 
 _PATIENCE = 300.0
 """Seconds: a busy machine is no failure."""
+_POOL = "sparkpoint"
 
 
 def _free_port() -> int:
@@ -29,8 +31,11 @@ def _free_port() -> int:
 class Stack:
     """Started once; every process may be killed and started again."""
 
-    def __init__(self, home: Path, dags: Path, settings: dict[str, str]) -> None:
+    def __init__(
+        self, home: Path, dags: Path, settings: dict[str, str], *, python: str = sys.executable
+    ) -> None:
         self._home, self._port = home, _free_port()
+        self._airflow = str(Path(python).parent / "airflow")
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._known_token = ""
         self._environment = {
@@ -47,6 +52,7 @@ class Stack:
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/stack.db?timeout=120",
             "AIRFLOW__API__PORT": str(self._port),
             "AIRFLOW__API__BASE_URL": self.address,
+            "AIRFLOW__API__MAXIMUM_PAGE_LIMIT": "1000",
             "AIRFLOW__API_AUTH__JWT_SECRET": "not-a-secret-but-long-enough-for-a-test-of-ours" * 2,
             "AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO",
             "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(_free_port()),
@@ -54,8 +60,13 @@ class Stack:
             # Nobody changes the DAGs.
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
+            # A scheduler that was killed is soon taken for dead, and its tasks begin anew.
+            "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "2",
+            "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "20",
+            "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "3",
             "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
             "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "15",
+            "SPARKPOINT_POOL": _POOL,
             **settings,
         }
 
@@ -68,7 +79,7 @@ class Stack:
         """`airflow …`, to its end."""
         with (self._home / "commands.log").open("ab") as log:
             subprocess.run(
-                [Path(sys.executable).parent / "airflow", *arguments],
+                [self._airflow, *arguments],
                 env=self._environment,
                 check=True,
                 stdout=subprocess.DEVNULL,
@@ -79,7 +90,7 @@ class Stack:
         """One component, in a session of its own so that all of it can be killed."""
         with (self._home / f"{name}.log").open("ab") as log:
             self._processes[name] = subprocess.Popen(
-                [Path(sys.executable).parent / "airflow", name, *arguments],
+                [self._airflow, name, *arguments],
                 env=self._environment,
                 stdout=log,
                 stderr=log,
@@ -92,13 +103,18 @@ class Stack:
         end_session(process.pid)
         process.wait()
 
-    def up(self) -> None:
-        """All of it, until it says that it is healthy."""
-        self.command("db", "migrate")
+    def up(self, database: Path | None = None) -> None:
+        """All of it, until it says that it is healthy; on a copy of a new database if there is one,
+        as it takes long to make."""
+        if database is None:
+            self.command("db", "migrate")
+        else:
+            shutil.copyfile(database, self._home / "stack.db")
         self.start("api-server", "--port", str(self._port), "--workers", "1")
         for name in ("scheduler", "triggerer", "dag-processor"):
             self.start(name)
         self.until(self._is_healthy, lambda: "Airflow is not healthy")
+        self.ask("POST", "/api/v2/pools", {"name": _POOL, "slots": 1, "include_deferred": True})
 
     def down(self) -> None:
         """All of it."""
@@ -149,6 +165,15 @@ class Stack:
             self._known_token = str(self.ask("GET", "/auth/token", token=False)["access_token"])
         return self._known_token
 
+    def pool(self, slots: int) -> None:
+        """How many savepoints are under way at once."""
+        wanted = {"pool": _POOL, "slots": slots, "description": "", "include_deferred": True}
+        self.ask("PATCH", f"/api/v2/pools/{_POOL}", wanted)
+
+    def pause(self, dag: str) -> None:
+        """No further run of it begins."""
+        self.ask("PATCH", f"/api/v2/dags/{dag}", {"is_paused": True})
+
     def known(self, dag: str) -> None:
         """Wait until the DAG was read, and let it run."""
 
@@ -168,6 +193,11 @@ class Stack:
         made = self.ask("POST", f"/api/v2/dags/{dag}/dagRuns", {"logical_date": None, "conf": conf})
         return str(made["dag_run_id"])
 
+    def runs(self, dag: str) -> list[dict[str, Any]]:
+        """All runs of it, oldest first."""
+        found = self.ask("GET", f"/api/v2/dags/{dag}/dagRuns?order_by=run_after&limit=100")
+        return list(found["dag_runs"])
+
     def state(self, dag: str, run: str) -> str:
         """Of a run."""
         return str(self.ask("GET", f"/api/v2/dags/{dag}/dagRuns/{run}")["state"])
@@ -183,7 +213,7 @@ class Stack:
 
     def tasks(self, dag: str, run: str) -> list[dict[str, Any]]:
         """Its task instances."""
-        found = self.ask("GET", f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances?limit=500")
+        found = self.ask("GET", f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances?limit=1000")
         return list(found["task_instances"])
 
     def read(self, name: str) -> str:
@@ -203,10 +233,15 @@ class Stack:
         found: dict[str, str] = self.ask("GET", path)["extra_links"]
         return {name: link for name, link in found.items() if link}
 
-    def mark_failed(self, dag: str, run: str, task: str) -> None:
-        """The first of its instances, as a person does who does not want to wait."""
-        path = f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances/{task}/0"
+    def mark_failed(self, dag: str, run: str, task: str, index: int) -> None:
+        """One of its instances, as a person does who does not want to wait."""
+        path = f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances/{task}/{index}"
         self.ask("PATCH", path, {"new_state": "failed"})
+
+    def log(self, dag: str, run: str, task: str, index: int, number: int = 1) -> str:
+        """What a task has written in one of its tries, its trigger included."""
+        path = f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances/{task}/logs/{number}"
+        return json.dumps(self.ask("GET", f"{path}?map_index={index}&full_content=true"))
 
     def clear(self, dag: str, run: str, *tasks: str) -> None:
         """As a person does who wants to have it done again."""
