@@ -24,7 +24,7 @@ from sparkpoint.lifecycle.phases import UNTOUCHED
 from sparkpoint.lifecycle.record import Record, Revision, Run
 from sparkpoint.lifecycle.world import RestoreWish, Wish
 
-__all__ = ["Intent", "Intents"]
+__all__ = ["Intent", "Intents", "can_turn_back"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +63,14 @@ class Intents:
         self._scripts: dict[str, tuple[int, datetime, ScriptSight]] = {}
         self._revised: dict[str, tuple[int, str | None, Revision]] = {}
 
-    async def read(self, job: Job) -> Intent:
-        """What is wished of the job now."""
+    async def read(self, job: Job, *, afresh: bool = False) -> Intent:
+        """What is wished of the job now; `afresh`: also if its script was read just before."""
         former = await self._former(job)
         acceptance = self._accept(job, former)
         spec = acceptance.spec
         if spec is None:
             return self._kept(job, former, invalid=acceptance.sentence)
-        script = await self._script(job, spec)
+        script = await self._script(job, spec, afresh=afresh)
         if script.problem:
             return self._kept(job, former or spec, script_missing=script.problem)
         return await self._wished(job, spec, script)
@@ -86,14 +86,14 @@ class Intents:
         self._scripts.pop(uid, None)
         self._revised.pop(uid, None)
 
-    async def _script(self, job: Job, spec: JobSpec) -> ScriptSight:
+    async def _script(self, job: Job, spec: JobSpec, *, afresh: bool) -> ScriptSight:
         """Nobody watches ConfigMaps, and a pass every few seconds need not read them each time.
 
-        Only while an operation can still turn back: what it leads to must be what is wished now.
+        Only before something is done that can still turn back: what it leads to must be what is
+        wished now.
         """
         now, known = self._clock(), self._scripts.get(job.uid)
-        operation = job.record.operation
-        settled = operation is None or operation.phase not in UNTOUCHED
+        settled = not (afresh and can_turn_back(job))
         fresh = timedelta(seconds=self._pace.script())
         if settled and known is not None and known[0] == job.generation and now - known[1] < fresh:
             return known[2]
@@ -153,6 +153,12 @@ class Intents:
         if wanted is None or restore_key(wanted) == job.record.restored:
             return None
         return await find_restorable(self._cluster, job.key, wanted)
+
+
+def can_turn_back(job: Job) -> bool:
+    """Whether an operation is under way that another wish would take the place of."""
+    operation = job.record.operation
+    return operation is not None and operation.phase in UNTOUCHED
 
 
 def _restore(spec: JobSpec, found: Restorable | None) -> RestoreWish | None:

@@ -8,7 +8,7 @@ from typing import Final
 from sparkpoint.controller.agents import AgentAnswer, Dial, agent_fact, ask_agent
 from sparkpoint.controller.cache import ObjectCache
 from sparkpoint.controller.cluster import PODS, Cluster, Object, metadata, owner_uid
-from sparkpoint.controller.intents import Intent, Intents
+from sparkpoint.controller.intents import Intent, Intents, can_turn_back
 from sparkpoint.controller.jobs import Job
 from sparkpoint.controller.keys import ATTEMPT, EPOCH, JOB, ROLE, SAVEPOINT
 from sparkpoint.controller.lastwords import LastWords
@@ -53,8 +53,11 @@ class Observation:
     """Those of this life of the job: all that it may count upon, tell of, and remove."""
     redaction: Redaction = NOTHING_SECRET
     """Of what must not be told, though it is in a spec."""
+    listed: bool = True
+    """The pods are those that the API server has."""
     hearsay: bool = False
-    """The pods are those that a watch showed: whatever is to be done is decided upon anew."""
+    """The pods are those that a watch showed, or the script is the one that was read before: before
+    something is done, both are read afresh and it is decided anew."""
     leftover: str = ""
     """What is left of an earlier job of this name: nothing begins before it is gone."""
 
@@ -111,17 +114,16 @@ class Observer:
     ) -> Observation:
         """One look. An agent that does not answer is seen as absent; the API server must answer.
 
-        `former` is a look of just now, of which only the pods are to be read afresh.
+        `former` is a look of just now: what it has from hearsay is read afresh.
         """
-        intent = former.intent if former is not None else await self._intents.read(job)
+        intent = await self._intents.read(job, afresh=former is not None)
         runs = self._runs(job)
-        watched = self._pods.of(job.key) if former is None and self._believes(job, runs) else None
-        pods = watched if watched is not None else await self._list_pods(job)
+        pods, listed = await self._look_at_pods(job, former, runs)
         known = former.answer if former is not None else None
         answer = known if known is not None else await self._ask_agent(job, pods)
-        if watched is not None and answer is not None and answer.progress.phase == "gated":
+        if not listed and answer is not None and answer.progress.phase == "gated":
             # Who else may write into its directory is no matter for a watch.
-            pods, watched = await self._list_pods(job), None
+            pods, listed = await self._list_pods(job), True
         lost = await lost_pods(self._cluster, pods, self._clock())
         savepoints = self._savepoints.of(job.key)
         own = _of_this_life(job, savepoints)
@@ -155,7 +157,8 @@ class Observer:
             answer=answer,
             savepoints=savepoints,
             own_savepoints=own,
-            hearsay=watched is not None and not runs,
+            listed=listed,
+            hearsay=former is None and (not (listed or runs) or can_turn_back(job)),
             leftover=_leftover(job, seen),
             redaction=redaction,
         )
@@ -182,6 +185,16 @@ class Observer:
             return False
         driver = _driver(self._pods.of(job.key), job, run)
         return driver is not None and not is_over(driver) and not _is_deleting(driver)
+
+    async def _look_at_pods(
+        self, job: Job, former: Observation | None, runs: bool
+    ) -> tuple[Sequence[Object], bool]:
+        """The pods, and whether they are those that the API server has."""
+        if former is not None and former.listed:
+            return former.pods, True
+        if former is None and self._believes(job, runs):
+            return self._pods.of(job.key), False
+        return await self._list_pods(job), True
 
     def _believes(self, job: Job, runs: bool) -> bool:
         """Whether the watch will do: to see that there is nothing to do but to wait.

@@ -52,6 +52,8 @@ def configure(settings: kopf.OperatorSettings) -> kopf.OperatorSettings:
     # Server-side: the other pods of the cluster are none of our business.
     settings.watching.label_selectors["v1", "pods"] = JOB
     settings.watching.chunk_size = 500
+    # A worker of kopf that waits for more events of its object takes as much memory as the object.
+    settings.queueing.idle_timeout = 1
     settings.execution.default_backoff = 15
     settings.execution.max_workers = 4
     settings.background.cancellation_polling = 10

@@ -7,11 +7,15 @@ resources, nearly all wait. One resource has one pass at a time.
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Final
 
 from sparkpoint.controller.keys import Key
 from sparkpoint.controller.passes import Requeue
 
 __all__ = ["RunOnce", "Turns"]
+
+_ASKED: Final = 1.0
+"""Seconds between two questions whether we may act."""
 
 RunOnce = Callable[[Key], Awaitable[Requeue]]
 
@@ -29,11 +33,16 @@ class _Turn:
 
 
 class Turns:
-    """Runs the passes over one kind of resource; `run_once` never raises."""
+    """Runs the passes over one kind of resource; `run_once` never raises.
 
-    def __init__(self, run_once: RunOnce) -> None:
-        self._run_once = run_once
+    While `may_act` says no, another operator acts: who has a turn waits for ours.
+    """
+
+    def __init__(self, run_once: RunOnce, *, may_act: Callable[[], bool] = lambda: True) -> None:
+        self._run_once, self._may_act = run_once, may_act
         self._turns: dict[Key, _Turn] = {}
+        self._held: dict[Key, _Turn] = {}
+        self._resumption: asyncio.TimerHandle | None = None
 
     def notify(self, key: Key, *, within: float = 0.0) -> None:
         """Something about it changed: it has its turn after so many seconds, if not before."""
@@ -66,6 +75,8 @@ class Turns:
             task.cancel()
         for key in tuple(self._turns):
             self.forget(key)
+        if self._resumption is not None:
+            self._resumption.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _plan(self, key: Key, turn: _Turn, seconds: float) -> None:
@@ -79,7 +90,30 @@ class Turns:
 
     def _begin(self, key: Key, turn: _Turn) -> None:
         turn.timer, turn.again = None, False
+        if not self._may_act():
+            self._hold(key, turn)
+            return
         turn.task = asyncio.get_running_loop().create_task(self._pass(key, turn))
+
+    def _hold(self, key: Key, turn: _Turn) -> None:
+        """One question for all of them: ten thousand would keep a processor busy with waiting."""
+        self._held[key] = turn
+        if self._resumption is None:
+            self._ask_later()
+
+    def _ask_later(self) -> None:
+        self._resumption = asyncio.get_running_loop().call_later(_ASKED, self._resume)
+
+    def _resume(self) -> None:
+        if not self._may_act():
+            self._ask_later()
+            return
+        self._resumption = None
+        held, self._held = self._held, {}
+        for key, turn in held.items():
+            # Those that are gone meanwhile have no turn any more.
+            if self._turns.get(key) is turn and turn.timer is None and turn.task is None:
+                self._begin(key, turn)
 
     async def _pass(self, key: Key, turn: _Turn) -> None:
         try:

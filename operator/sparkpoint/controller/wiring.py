@@ -145,7 +145,7 @@ def put_together(
         pod_cache=pod_cache,
         savepoint_cache=savepoint_cache,
         last_words=last_words,
-        job_turns=Turns(jobs.run_once),
-        savepoint_turns=Turns(savepoint_reconciler.run_once),
+        job_turns=Turns(jobs.run_once, may_act=may_act),
+        savepoint_turns=Turns(savepoint_reconciler.run_once, may_act=may_act),
         metrics=metrics,
     )

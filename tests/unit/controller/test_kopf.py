@@ -31,6 +31,7 @@ def test_kopf_is_set_up_for_many_jobs_and_one_operator() -> None:
     assert settings.execution.max_workers == 4
     assert settings.background.cancellation_polling == 10
     assert settings.queueing.worker_limit is None
+    assert settings.queueing.idle_timeout == 1
 
 
 def handlers(registry: kopf.OperatorRegistry) -> dict[str, object]:

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 
+import pytest
+
 from sparkpoint.controller.keys import Key
 from sparkpoint.controller.pace import Pace
 from sparkpoint.controller.passes import Requeue
@@ -131,6 +133,37 @@ def test_one_that_is_gone_has_no_turn_any_more() -> None:
         await asyncio.sleep(0.01)
 
     assert told(story).seen == []
+
+
+def test_who_has_a_turn_while_another_operator_acts_waits_for_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sparkpoint.controller.turns._ASKED", 0.001)
+    passes, asked, acts = Passes(), [0], [False]
+
+    def may_act() -> bool:
+        asked[0] += 1
+        return acts[0]
+
+    async def story() -> None:
+        passes.gate = asyncio.Event()
+        passes.gate.set()
+        turns = Turns(passes.run_once, may_act=may_act)
+        turns.notify(KEY)
+        turns.notify(OTHER)
+        gone = Key("shop", "gone")
+        turns.notify(gone)
+        await asyncio.sleep(0.02)
+        assert passes.seen == []
+        turns.forget(gone)
+        turns.notify(KEY)
+        acts[0] = True
+        await asyncio.sleep(0.02)
+        await turns.close()
+
+    asyncio.run(story())
+    assert sorted(passes.seen) == [OTHER, KEY]
+    assert asked[0] > 3
 
 
 def test_the_end_cuts_off_what_is_under_way() -> None:

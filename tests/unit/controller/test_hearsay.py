@@ -1,0 +1,210 @@
+"""What the watches may be believed: that there is nothing to do but to wait, and no more."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+
+from sparkpoint.controller.cluster import CONFIG_MAPS, JOBS, PODS, Object, metadata
+from sparkpoint.controller.keys import Key
+from sparkpoint.controller.metrics import Metrics
+from sparkpoint.controller.passes import Passes, Requeue, aside
+from sparkpoint.controller.wiring import put_together
+from tests.unit.controller.simulation import KEY, NAME, NAMESPACE, SPEC, Simulation
+
+SCRIPT = {"application": {"script": {"configMap": {"name": "script", "key": "visits.py"}}}}
+
+
+def launching(**changes: object) -> Simulation:
+    """The driver's pod is there, and waits for a node."""
+    simulation = Simulation({**SPEC, **changes})
+    simulation.world.unschedulable = True
+    if changes:
+        put_script(simulation, "first")
+    for _ in range(5):
+        simulation.run_pass()
+        simulation.world.step()
+    assert drivers(simulation) == [f"{NAME}-e1-a1"]
+    return simulation
+
+
+def put_script(simulation: Simulation, text: str) -> None:
+    about = {"name": "script", "namespace": NAMESPACE}
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": about, "data": {"visits.py": text}}
+    simulation.cluster.add(body)
+
+
+def drivers(simulation: Simulation) -> list[str]:
+    found = simulation.cluster.all(PODS, NAMESPACE)
+    return [metadata(pod)["name"] for pod in found if not metadata(pod).get("deletionTimestamp")]
+
+
+def calls(simulation: Simulation, work: Callable[[], object]) -> list[tuple[str, str, str]]:
+    before = len(simulation.cluster.calls)
+    work()
+    return simulation.cluster.calls[before:]
+
+
+def test_to_wait_costs_the_api_server_nothing() -> None:
+    simulation = launching()
+    simulation.run_pass()
+
+    simulation.world.now += timedelta(seconds=2)
+
+    assert calls(simulation, simulation.run_pass) == []
+
+
+def test_now_and_then_the_watch_is_not_believed_that_there_is_nothing_to_do() -> None:
+    simulation = launching()
+    simulation.run_pass()
+
+    simulation.world.now += timedelta(seconds=11)
+
+    assert calls(simulation, simulation.run_pass_behind) == [("list", "Pod", "")]
+
+
+def test_a_watch_that_lost_a_pod_starts_no_other_driver() -> None:
+    simulation = launching()
+    before = simulation.status["record"]
+    for pod in simulation.operator.pod_cache.of(KEY):
+        simulation.operator.pod_cache.drop(KEY, metadata(pod)["name"])
+
+    simulation.run_pass_behind()
+
+    assert drivers(simulation) == [f"{NAME}-e1-a1"]
+    assert simulation.status["record"] == before
+
+
+def test_a_watch_that_shows_a_pod_no_more_is_not_believed_that_it_is_gone() -> None:
+    simulation = Simulation()
+    simulation.settle(simulation.is_running)
+    [uid] = simulation.world.drivers
+    for pod in simulation.operator.pod_cache.of(KEY):
+        simulation.operator.pod_cache.drop(KEY, metadata(pod)["name"])
+
+    simulation.run_pass_behind()
+
+    assert simulation.status["record"].get("operation") is None
+    assert list(simulation.world.drivers) == [uid]
+
+
+def test_a_script_that_changes_is_what_runs_in_the_end() -> None:
+    simulation = launching(**SCRIPT)
+    changed = {"visits.py": "second"}
+    simulation.cluster.edit(
+        CONFIG_MAPS, NAMESPACE, "script", lambda body: body["data"].update(changed)
+    )
+    simulation.world.unschedulable = False
+
+    def runs_second() -> bool:
+        name = str(simulation.status.get("driver", {}).get("pod"))
+        config = simulation.cluster.find(CONFIG_MAPS, NAMESPACE, name)
+        said = config["data"].values() if config is not None else ()
+        return simulation.is_running() and "second" in said
+
+    simulation.settle(runs_second)
+
+
+def test_before_something_is_done_that_can_turn_back_the_script_is_read_anew() -> None:
+    simulation = launching(**SCRIPT, upgrade={"compatibility": "Enforce"})
+    simulation.world.unschedulable = False
+    simulation.settle(simulation.is_running)
+    simulation.world.answers = lambda pod: None
+    simulation.edit(args=["--more"])
+    simulation.settle(lambda: phase(simulation) == "Prepare")
+    simulation.run_pass()
+    waiting = calls(simulation, simulation.run_pass)
+    simulation.world.answers = lambda pod: {"answer": "Compatible"}
+    simulation.world.step()
+    acting = calls(simulation, simulation.run_pass)
+
+    assert ("get", "ConfigMap", "script") not in waiting
+    assert ("get", "ConfigMap", "script") in acting
+
+
+def phase(simulation: Simulation) -> str:
+    return str((simulation.status.get("operation") or {}).get("phase"))
+
+
+def test_a_job_is_read_anew_by_an_operator_that_begins_to_act() -> None:
+    simulation, term = launching(), [1]
+    simulation.operator = put_together(
+        simulation.cluster,
+        simulation.world.dial,
+        clock=lambda: simulation.world.now,
+        make_token=lambda: "token",
+        term=lambda: term[0],
+    )
+
+    def reads() -> int:
+        found = calls(simulation, simulation.run_pass)
+        return sum(1 for call in found if call == ("get", JOBS.kind, NAME))
+
+    assert [reads(), reads()] == [1, 0]
+    # Another one may have written since: it gave the Lease up, and has it again.
+    term[0] = 2
+    assert [reads(), reads()] == [1, 0]
+
+
+def test_what_somebody_else_wrote_is_found_by_the_write_and_read_then() -> None:
+    simulation = launching()
+    simulation.run_pass()
+    stale: Object = simulation.job
+    simulation.edit(args=["--more"])
+    simulation.operator.job_cache.drop(KEY, NAME)
+    simulation.operator.job_cache.put(KEY, stale)
+    simulation.world.now += timedelta(minutes=30)
+
+    simulation.run_pass_behind()
+    simulation.run_pass_behind()
+
+    assert simulation.status["observedGeneration"] == metadata(simulation.job)["generation"]
+
+
+def test_a_pass_that_waits_for_an_agent_makes_room() -> None:
+    told: list[str] = []
+
+    async def story() -> None:
+        gate, answer = asyncio.Semaphore(1), asyncio.Event()
+        passes = Passes("job", gate, Metrics())
+
+        async def asks(key: Key) -> Requeue:
+            told.append("asks")
+            async with aside():
+                await answer.wait()
+            told.append("has heard")
+            return Requeue(seconds=0)
+
+        async def works(key: Key) -> Requeue:
+            told.append("works")
+            answer.set()
+            await asyncio.sleep(0)
+            told.append("has worked")
+            return Requeue(seconds=0)
+
+        first = asyncio.create_task(passes.run(KEY, asks))
+        await asyncio.sleep(0)
+        await passes.run(Key(NAMESPACE, "orders"), works)
+        await first
+        assert not gate.locked()
+
+    asyncio.run(story())
+    assert told == ["asks", "works", "has worked", "has heard"]
+
+
+def test_a_pass_that_is_cut_off_while_it_stands_aside_takes_nobodys_place() -> None:
+    async def story() -> int:
+        gate = asyncio.Semaphore(1)
+        passes = Passes("job", gate, Metrics())
+
+        async def asks(key: Key) -> Requeue:
+            async with aside():
+                await asyncio.Event().wait()
+            raise AssertionError("nobody answers")
+
+        task = asyncio.create_task(passes.run(KEY, asks))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return gate._value
+
+    assert asyncio.run(story()) == 1
