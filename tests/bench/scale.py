@@ -16,8 +16,8 @@ from tests.scale.ground import scale_ground
 
 _PAGE = Path(__file__).resolve().parents[2] / "docs" / "scale.md"
 _CLUSTER = "bench-scale"
-_USUALLY = {100: "4 min", 300: "5 min", 1000: "12 min", 3000: "17 min"}
-_SAVEPOINTS = {1000: 10_000}
+_USUALLY = {100: "4 min", 300: "8 min", 1000: "6 min", 3000: "11 min"}
+_SAVEPOINTS = {300: 10_000}
 """Jobs -> savepoints that are kept beside them, in a second look."""
 
 

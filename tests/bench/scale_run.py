@@ -94,12 +94,12 @@ async def _measure(ground: Ground, jobs: int, savepoints: int) -> tuple[Cost, Ke
             figures |= await _start(api, seen, operator, jobs)
             figures |= await _idle(operator)
             figures |= await _react(api, seen, jobs)
-            await _all_run(seen, jobs)
         with ground.operator(core=core) as operator:
             figures["observed"] = await _observed(operator, jobs)
             await asyncio.sleep(_SETTLING)
             figures["restarted_memory"] = operator.memory()[0]
             without = _pass_seconds(operator)
+            await _all_run(seen, jobs)
         cost = Cost(jobs=jobs, **figures)
         keeping = None
         if savepoints:

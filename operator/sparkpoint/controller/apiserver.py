@@ -165,6 +165,9 @@ class ApiServer:
         if response.status >= HTTPStatus.BAD_REQUEST:
             raise _error(f"{method} {path}", response.status, data, response.headers)
         found: Object = json.loads(data)
+        for each in (found, *found.get("items", ())):
+            # Who wrote which field: half of an object, and nobody here asks.
+            metadata(each).pop("managedFields", None)
         return found
 
     def _count(self, verb: str, resource: str, code: str) -> None:

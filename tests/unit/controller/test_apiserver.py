@@ -73,6 +73,17 @@ def refusal(reason: str) -> dict[str, str]:
     return {"kind": "Status", "reason": reason, "message": f"{reason}!"}
 
 
+def test_who_wrote_which_field_is_left_out() -> None:
+    about = {"name": "a", "namespace": "shop", "managedFields": [{"manager": "kubectl"}]}
+    noted = {**POD, "metadata": about}
+
+    one = Server((200, noted)).run(lambda cluster: cluster.get(PODS, "shop", "a"))
+    answer = {"metadata": {}, "items": [noted]}
+    many = Server((200, answer)).run(lambda cluster: cluster.list(PODS, "shop", labels={}))
+
+    assert [one, *many] == [POD, POD]
+
+
 def test_an_object_is_read_with_the_token() -> None:
     server = Server((200, POD))
 
