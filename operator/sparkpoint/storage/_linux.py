@@ -1,4 +1,4 @@
-"""System calls that Python does not offer: exclusive rename, reflink, sync of one file system.
+"""System calls that Python does not offer: exclusive rename, reflink, room, sync of a file system.
 
 Each says by its return value whether the kernel and the file system can do it; none is required.
 """
@@ -8,7 +8,14 @@ import errno
 import fcntl
 import os
 
-__all__ = ["UNSUPPORTED", "reflink", "rename_noreplace", "start_writeback", "sync_file_system"]
+__all__ = [
+    "UNSUPPORTED",
+    "allocate",
+    "reflink",
+    "rename_noreplace",
+    "start_writeback",
+    "sync_file_system",
+]
 
 _AT_FDCWD = -100
 _RENAME_NOREPLACE = 1
@@ -55,6 +62,21 @@ def reflink(source: int, target: int) -> bool:
             return False
         raise
     return True
+
+
+def allocate(descriptor: int, size: int) -> bool:
+    """Let an empty file have this size, with room on the disk for it; False if not supported.
+
+    Not as the C library does it, which writes zeros where the file system cannot.
+    """
+    if not hasattr(_libc, "fallocate"):
+        return False
+    if _libc.fallocate(descriptor, 0, ctypes.c_int64(0), ctypes.c_int64(size)) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in UNSUPPORTED or code == errno.EINTR:
+        return False
+    raise OSError(code, os.strerror(code))
 
 
 def start_writeback(descriptor: int) -> None:

@@ -184,9 +184,13 @@ def test_tables_round_trip(records: list[FileRecord]) -> None:
     given = [replace(r, object=r.digest) if is_md5(r.digest) else r for r in records]
     whole = [r for r in given if r.object != r.digest or r.offset == 0]
 
-    table = decode_table(encode_table(whole), "table")
+    data = encode_table(whole)
+    table = decode_table(data, "table")
 
     assert dict(table.files) == {record.path: record for record in whole}
+    text = zlib.decompress(data[4:]).decode()
+    content = json.loads(text)
+    assert text == json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def golden() -> dict[str, object]:

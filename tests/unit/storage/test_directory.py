@@ -1,12 +1,14 @@
 """What only a directory can do wrong: links, leftovers, full disks, odd files."""
 
+import contextlib
 import errno
 import os
 from pathlib import Path
 
 import pytest
 
-from sparkpoint.storage import DirectoryStore, _files, _root, open_store
+from sparkpoint.storage import DirectoryStore, _files, _linux, _root, open_store
+from sparkpoint.storage.digest import digest_of
 from sparkpoint.storage.errors import (
     AccessDeniedError,
     AlreadyExistsError,
@@ -167,6 +169,75 @@ def test_errors_half_way_name_the_side_on_which_they_happened(
         patch.setattr("sparkpoint.storage._files.os.write", full)
         with pytest.raises(FullError, match=f"{store.uri} cannot be written"):
             store.take(source, "a", name=lambda digest: digest)
+
+
+LONG = bytes(range(256)) * 4096
+
+
+@pytest.mark.parametrize("can_allocate", [True, False])
+def test_a_long_file_is_copied_whether_room_can_be_made_first_or_not(
+    store: DirectoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_allocate: bool
+) -> None:
+    asked: list[int] = []
+
+    def allocate(descriptor: int, size: int) -> bool:
+        asked.append(size)
+        return can_allocate and _linux.allocate(descriptor, size)
+
+    monkeypatch.setattr(_files, "allocate", allocate)
+    source = DirectoryStore(tmp_path / "source")
+    source.put("a", [LONG])
+
+    taken = store.take(source, "a", name=lambda digest: "b")
+
+    assert asked == [len(LONG)]
+    assert (taken.digest, taken.size) == (digest_of(LONG), len(LONG))
+    assert store.read("b") == LONG
+
+
+def test_room_that_was_made_for_more_than_came_is_given_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (tmp_path / "a").open("wb+") as source, (tmp_path / "b").open("wb+") as target:
+        source.write(LONG)
+        source.seek(0)
+        readv = os.readv
+
+        def shrink(descriptor: int, buffers: list[memoryview]) -> int:
+            os.ftruncate(descriptor, _files.CHUNK)
+            return readv(descriptor, buffers)
+
+        monkeypatch.setattr("sparkpoint.storage._files.os.readv", shrink)
+        found = _files.copy_and_hash(
+            source.fileno(), target.fileno(), reading=contextlib.nullcontext()
+        )
+
+    assert found == (digest_of(LONG[: _files.CHUNK]), _files.CHUNK)
+    assert (tmp_path / "b").read_bytes() == LONG[: _files.CHUNK]
+
+
+def test_a_disk_without_room_for_a_file_is_full_before_a_byte_is_copied(
+    store: DirectoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int, size: int) -> bool:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(_files, "allocate", full)
+    source = DirectoryStore(tmp_path / "source")
+    source.put("a", [LONG])
+
+    with pytest.raises(FullError, match="no space left"):
+        store.copy("b", source, "a", digest=digest_of(LONG), size=len(LONG), draft=True)
+    assert list(store.list()) == []
+
+
+def test_what_no_file_system_has_room_for_is_refused_by_the_kernel(tmp_path: Path) -> None:
+    with (tmp_path / "a").open("wb+") as target:
+        assert _linux.allocate(target.fileno(), 4096)
+        with pytest.raises(OSError, match=r"[Nn]o space|too large"):
+            _linux.allocate(target.fileno(), 2**60)
+    with (tmp_path / "a").open("rb") as reader, pytest.raises(OSError, match="descriptor"):
+        _linux.allocate(reader.fileno(), 4096)
 
 
 def test_a_draft_leaves_other_names_of_the_old_file_alone(
