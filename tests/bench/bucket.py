@@ -1,8 +1,8 @@
 """Figures on a real S3 server (SeaweedFS on this machine, its data on the same disk).
 
 The state is the one that Spark made on disk, uploaded as it is: on S3 Spark writes the same files,
-and Hadoop's connector sends each of up to 64 MiB, its default, in one piece. So does the upload
-here: then the server knows their MD5. What came in parts is read; that is measured, too.
+and Hadoop's connector sends each in one piece, streams only up to 64 MiB. So does the upload here:
+then the server knows their MD5. What came in parts is read; that is measured, too.
 
 Every run gets a bucket of its own, because the server frees space only with the whole bucket.
 """
