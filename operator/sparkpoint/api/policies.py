@@ -58,7 +58,7 @@ class State(Record):
     """State store. A new job gets RocksDB. It cannot change while the state is kept."""
     partitions: Annotated[int, Field(ge=1, le=100000)] | None = None
     """State partitions (Spark's shuffle partitions). A new job gets Spark's 200. A change
-    repartitions a copy of the state, with undo."""
+    repartitions a copy of the state, with undo; it needs `savepoints.repository`."""
     changelog: bool | None = None
     """RocksDB: write a batch's changes instead of a snapshot. A new job does."""
     format_version: Literal[1, 2] | None = None

@@ -99,7 +99,11 @@ def _without_key(
 def require_spark_to_move() -> None:
     """An error unless there is a Spark here that has a repartitioning of its own."""
     require_spark(_WHAT)
-    version = metadata.version("pyspark")
+    try:
+        version = metadata.version("pyspark")
+    except metadata.PackageNotFoundError:
+        # A Spark that was unpacked and not installed is found out when it is asked to do it.
+        return
     if tuple(int(part) for part in version.split(".")[:2]) < _SINCE:
         raise UnsupportedStateError(
             f"{_WHAT} is what Spark can do from {'.'.join(map(str, _SINCE))} on, and this is "

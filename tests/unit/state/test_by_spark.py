@@ -1,16 +1,27 @@
 """What goes with Spark's own repartitioning: refusals by name, the batch that stays, the views."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from sparkpoint.savepoint.manifest import OperatorInfo, QueryInfo
-from sparkpoint.state.errors import MissingLibraryError, SparkFailedError, UnfaithfulError
+from sparkpoint.state.errors import (
+    MissingLibraryError,
+    SparkFailedError,
+    UnfaithfulError,
+    UnsupportedStateError,
+)
 from sparkpoint.state.samebatch import keep_batch
 from sparkpoint.state.spark.process import require_spark, run_spark
 from sparkpoint.state.spark.raw import PartCount
-from sparkpoint.state.sparkmove import compared, refusal_by_spark, tallies
+from sparkpoint.state.sparkmove import (
+    compared,
+    refusal_by_spark,
+    require_spark_to_move,
+    tallies,
+)
 from sparkpoint.state.views import views_of
 from tests.unit.state.test_compatibility import query
 from tests.unit.state.writing import schema_of
@@ -186,6 +197,16 @@ def test_stores_variables_and_sides_are_looked_at_by_themselves(
 
     assert [view.name for view in found] == names
     assert found[0].options == {"operatorId": "0", **options}
+
+
+@pytest.mark.parametrize(("version", "does"), [("4.1.9", False), ("4.2.0", True), ("5.0", True)])
+def test_a_spark_without_a_repartitioning_of_its_own_is_refused_before_it_is_asked(
+    monkeypatch: pytest.MonkeyPatch, version: str, does: bool
+) -> None:
+    monkeypatch.setattr("importlib.metadata.version", lambda _: version)
+
+    with nullcontext() if does else pytest.raises(UnsupportedStateError, match=r"from 4\.2 on"):
+        require_spark_to_move()
 
 
 def test_a_process_without_spark_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
