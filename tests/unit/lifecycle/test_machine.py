@@ -326,6 +326,37 @@ def test_a_rollback_ends_with_a_job_that_runs_also_if_sinks_cannot_be_rewound() 
     assert simulation.record.last.result is Result.SUCCEEDED
 
 
+@pytest.mark.parametrize(
+    ("code", "moves", "number"),
+    [
+        pytest.param("a", Moves.WELL, 16, id="the same code"),
+        pytest.param("b", Moves.WELL, 16, id="other code"),
+        pytest.param("soon", Moves.WELL, 8, id="code that crashes"),
+        pytest.param("a", Moves.REFUSED, 8, id="refused"),
+        pytest.param("a", Moves.FAILS, 8, id="not made"),
+    ],
+)
+def test_state_is_in_the_partitions_of_what_runs(code: str, moves: Moves, number: int) -> None:
+    """Seldom in the exploration: all of it in peace, and the operator dies at every pass."""
+    wish = Wish(generation=1, revision=revision("a"), policy=POLICY)
+    simulation = Simulation(dict(_CODES), wish)
+    for _ in range(40):
+        simulation.tick()
+
+    simulation.cluster.moves = moves
+    simulation.edit(revision=revision(code, partitions=16))
+    for passed in range(150):
+        simulation.work(cut=Cut(writes=passed % 3 > 0, actions=passed % 2))
+        simulation.tick()
+
+    run = simulation.record.run
+    assert run is not None
+    directory = simulation.cluster.directories[run.epoch]
+    assert (run.revision.partitions, directory.partitions) == (number, number)
+    assert directory.ledger == list(range(len(directory.ledger)))
+    simulation.settle()
+
+
 def test_promises_hold_in_any_order_of_edits_faults_and_crashes() -> None:
     _explore(72, 40, same=True)
 
