@@ -313,7 +313,8 @@ class Simulation:
             # It goes on as it was, whatever that was.
             return self.record.operation is None or self.record.failures > 3
         if self._is_stranded():
-            return self.record.failures > 3
+            # It is tried again, unless the policy leaves it alone before.
+            return self.record.failures > 3 or self._has_ended()
         return self._runs_well() or self._has_ended() or self._can_do_no_better()
 
     def _is_stranded(self) -> bool:
