@@ -129,8 +129,15 @@ class Promises:
             self._check_adopted(run, length)
         if run.source.begin is Begin.EMPTY:
             self._check_empty(run)
-        elif run.source.savepoint not in self._asked:
+        elif not self._is_asked(run):
             self._check_savepoint(run, length, former)
+
+    def _is_asked(self, run: Run) -> bool:
+        """The user wants to go there; or to what was made of it in other partitions."""
+        name = run.source.savepoint or ""
+        while name not in self._asked and name in self._cluster.savepoints:
+            name = self._cluster.savepoints[name].parent
+        return name in self._asked
 
     def _check_number(self, run: Run) -> None:
         """State is in the partitions that the code which gets it asks for.
@@ -146,7 +153,7 @@ class Promises:
     def _check_adopted(self, run: Run, length: int) -> None:
         """The first that runs goes on from where the other job stood, unless the user goes back."""
         foreign = len(self._cluster.foreign.ledger)
-        if run.source.savepoint not in self._asked and length != foreign:
+        if not self._is_asked(run) and length != foreign:
             raise BrokenPromiseError(f"epoch {run.epoch} adopts {foreign} and begins at {length}")
 
     def _check_empty(self, run: Run) -> None:
@@ -164,8 +171,7 @@ class Promises:
     def _check_output(self, run: Run, length: int) -> None:
         """Sinks that go on must not hold more than what is gone on from."""
         resumes = run.source.begin is Begin.SAVEPOINT and run.source.sink == "Resume"
-        asked = run.source.savepoint in self._asked
-        if resumes and not asked and self._cluster.output > length:
+        if resumes and not self._is_asked(run) and self._cluster.output > length:
             raise BrokenPromiseError(f"sinks hold {self._cluster.output} and resume at {length}")
         self._cluster.output = length
 
