@@ -180,7 +180,7 @@ So whoever plays the pods has to be whoever plays the agents.
 - **Starts**: from the first of all jobs that are applied as fast as the API server takes them to
   the last one that runs with its first batch committed.
 - **Idle**: 90 s in which nobody changes anything; queries commit, and the status tells so.
-- **Reaction**: up to 200 jobs are changed, ten in a second; from the answer to the PATCH to the
+- **Reaction**: up to 200 jobs are changed, five in a second; from the answer to the PATCH to the
   watch event that shows the operation of that generation written down. All the upgrades that
   follow go on meanwhile.
 - **Restart**: the operator is killed, and another one is started; until its metrics have counted

@@ -24,9 +24,11 @@ _CREATING: Final = 8
 _IDLE: Final = 90.0
 """Seconds: every job is looked at twice in them."""
 _SETTLING: Final = 15.0
+_LOOKS: Final = 20.0
+"""In a second: see controller/pace.py."""
 _CHANGES: Final = 200
-_BETWEEN: Final = 0.1
-"""Seconds between two changes of a spec."""
+_BETWEEN: Final = 0.2
+"""Seconds between two changes of a spec: as many in a minute as are promised to be started."""
 _PATIENCE: Final = 900.0
 
 
@@ -92,7 +94,7 @@ async def _measure(ground: Ground, jobs: int, savepoints: int) -> tuple[Cost, Ke
             await _answers(operator)
             figures["empty_memory"] = operator.memory()[0]
             figures |= await _start(api, seen, operator, jobs)
-            figures |= await _idle(operator)
+            figures |= await _idle(operator, jobs)
             figures |= await _react(api, seen, jobs)
         with ground.operator(core=core) as operator:
             figures["observed"] = await _observed(operator, jobs)
@@ -106,7 +108,7 @@ async def _measure(ground: Ground, jobs: int, savepoints: int) -> tuple[Cost, Ke
             await _add_savepoints(api, jobs, savepoints)
             with ground.operator(core=core) as operator:
                 observed = await _observed(operator, jobs)
-                idle = await _idle(operator)
+                idle = await _idle(operator, jobs)
                 keeping = Keeping(
                     jobs=jobs,
                     savepoints=savepoints,
@@ -195,8 +197,9 @@ def _example(seen: Watched) -> str:
     )
 
 
-async def _idle(operator: Operated) -> dict[str, float]:
-    await asyncio.sleep(_SETTLING)
+async def _idle(operator: Operated, jobs: int) -> dict[str, float]:
+    # What a start leaves is swept at the next look at each job.
+    await asyncio.sleep(max(_SETTLING, jobs / _LOOKS))
     before, spent, begun = operator.requests(), operator.processor(), time.monotonic()
     await asyncio.sleep(_IDLE)
     seconds, after = time.monotonic() - begun, operator.requests()

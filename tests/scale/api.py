@@ -4,7 +4,7 @@ import asyncio
 import json
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import aiohttp
@@ -65,12 +65,13 @@ class Api:
                 return found, page["metadata"]["resourceVersion"]
 
     async def watch(self, path: str, version: str, query: str = "") -> AsyncIterator[Object]:
-        """Events since that version; ends when the server ends it."""
+        """Events since that version; ends when the server ends it, in whichever way."""
         url = f"{self._server}{path}?watch=1&resourceVersion={version}&{query}"
         endless = aiohttp.ClientTimeout(total=None, sock_connect=10)
-        async with self._session.get(url, timeout=endless) as response:
-            async for line in response.content:
-                yield json.loads(line)
+        with suppress(aiohttp.ClientError, TimeoutError):
+            async with self._session.get(url, timeout=endless) as response:
+                async for line in response.content:
+                    yield json.loads(line)
 
     async def _ask(
         self, method: str, path: str, body: Object | None = None, kind: str = "application/json"

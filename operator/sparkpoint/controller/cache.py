@@ -5,6 +5,8 @@ are put in as well, so that a watch that lags behind does not bring an older ver
 """
 
 from collections.abc import Iterator
+from sys import intern
+from typing import Any
 
 from sparkpoint.controller.cluster import Object, metadata
 from sparkpoint.controller.keys import Key
@@ -24,7 +26,7 @@ class ObjectCache:
         known = self.get(owner, name)
         if known is not None and _version(known) >= _version(body) > 0:
             return False
-        self._objects.setdefault(owner, {})[name] = body
+        self._objects.setdefault(owner, {})[name] = _lean(body)
         return True
 
     def remove(self, owner: Key, body: Object) -> None:
@@ -55,6 +57,15 @@ class ObjectCache:
     def owners(self) -> Iterator[Key]:
         """Whose objects are known."""
         return iter(tuple(self._objects))
+
+
+def _lean(value: Any) -> Any:
+    """The same with one copy of each name of a field: in parsed JSON, names are half of it."""
+    if isinstance(value, dict):
+        return {intern(name): _lean(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_lean(each) for each in value]
+    return value
 
 
 def _version(body: Object) -> int:

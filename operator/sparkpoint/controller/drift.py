@@ -28,6 +28,7 @@ from sparkpoint.controller.errors import ConflictError, ForbiddenError, Unproces
 from sparkpoint.controller.objects import Owner
 from sparkpoint.controller.observer import Observation
 from sparkpoint.controller.obstacles import explained
+from sparkpoint.controller.pace import Pace
 from sparkpoint.controller.revisionstore import RevisionStore, Stored
 from sparkpoint.controller.spreading import spread
 from sparkpoint.controller.tokens import Tokens
@@ -37,7 +38,7 @@ __all__ = ["Drift", "repaired"]
 
 logger = logging.getLogger(__name__)
 
-_EVERY: Final = timedelta(minutes=10)
+_EVERY: Final = 600.0
 _SOON: Final = timedelta(minutes=1)
 _STARTING: Final = timedelta(seconds=20)
 """For a pod to start on its node; one that takes longer may lack what it mounts."""
@@ -46,8 +47,11 @@ _STARTING: Final = timedelta(seconds=20)
 class Drift:
     """Keeps what a running driver, its executors and its readers need."""
 
-    def __init__(self, cluster: Cluster, *, store: RevisionStore, tokens: Tokens) -> None:
+    def __init__(
+        self, cluster: Cluster, *, store: RevisionStore, tokens: Tokens, pace: Pace
+    ) -> None:
         self._cluster, self._store, self._tokens = cluster, store, tokens
+        self._pace = pace
         self._due: dict[str, tuple[int, datetime]] = {}
         self._held_up: dict[str, frozenset[str]] = {}
         """Uid of a job -> uids of its pods that did not start when it was looked at last."""
@@ -64,7 +68,7 @@ class Drift:
         for name in sorted(record.revisions()):
             await _tried(f"{seen.job.key}: revision {name}", self._keep(seen, spec, name))
         await self._look(seen, spec, run)
-        self._due[uid] = (run.attempt, now + _EVERY)
+        self._due[uid] = (run.attempt, now + self._every())
         self._held_up[uid] = _held_up(seen, run)
 
     async def unblock(self, seen: Observation, spec: JobSpec, record: Record) -> None:
@@ -83,8 +87,12 @@ class Drift:
 
     def _is_time(self, uid: str, run: Run, now: datetime) -> bool:
         """Right after an attempt began, then now and then; of jobs that ran before us, by turns."""
-        attempt, due = self._due.setdefault(uid, (run.attempt, now + spread(uid, _EVERY)))
+        first = (run.attempt, now + spread(uid, self._every()))
+        attempt, due = self._due.setdefault(uid, first)
         return attempt != run.attempt or now >= due
+
+    def _every(self) -> timedelta:
+        return timedelta(seconds=self._pace.repair(_EVERY))
 
     async def _keep(self, seen: Observation, spec: JobSpec, name: str) -> None:
         """A revision that the record names: without it, nothing says what to run or go back to."""

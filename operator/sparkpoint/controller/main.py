@@ -1,6 +1,7 @@
 """The operator as a process: options, connections, kopf, and an orderly end."""
 
 import asyncio
+import gc
 import logging
 import socket
 import time
@@ -33,6 +34,7 @@ _KINDS: Final = 3
 """That are watched: jobs, savepoints and pods, in each namespace by itself."""
 _CONNECTIONS: Final = 8
 """Of kopf, beside its watches: for finalizers."""
+_CIRCLES: Final = (10_000, 20, 50)
 _ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
@@ -108,6 +110,9 @@ def main(
 ) -> None:
     """Keep StatefulSparkJobs and SparkSavepoints as they are wished for."""
     configure_logs(log_format, verbose=verbose)
+    # Of what is remembered of thousands of jobs, nothing is ever in a circle: Python looks for
+    # circles after every 700 new objects, and through all of them now and then, for a second.
+    gc.set_threshold(*_CIRCLES)
     options = Options(
         namespaces=namespaces,
         context=context,

@@ -15,6 +15,8 @@ _SCRIPTS: Final = 10.0
 """Read in a second."""
 _TELLING: Final = 5.0
 """Writes in a second that only tell how queries do."""
+_REPAIRS: Final = 2.0
+"""Looks in a second at the objects beside drivers."""
 _SCRIPT: Final = 15.0
 _TOLD: Final = 30.0
 
@@ -32,6 +34,10 @@ class Pace:
     def script(self) -> float:
         """Between two looks at the text of its script."""
         return max(_SCRIPT, self._jobs() / _SCRIPTS)
+
+    def repair(self, wanted: float) -> float:
+        """Between two looks at the objects beside its driver."""
+        return max(wanted, self._jobs() / _REPAIRS)
 
     def telling(self) -> float:
         """Between two writes of its progress."""

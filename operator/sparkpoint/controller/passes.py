@@ -7,6 +7,7 @@ later is the answer to all of them.
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -23,7 +24,7 @@ from sparkpoint.controller.errors import (
 from sparkpoint.controller.keys import Key
 from sparkpoint.controller.metrics import Metrics
 
-__all__ = ["Passes", "Requeue", "aside"]
+__all__ = ["Gate", "Passes", "Requeue", "aside"]
 
 logger = logging.getLogger(__name__)
 
@@ -42,29 +43,63 @@ class Requeue:
     """Nothing is left to be done for a resource that is being deleted."""
 
 
+class Gate:
+    """Lets so many passes in at once; who hurries goes before the others that wait."""
+
+    def __init__(self, places: int) -> None:
+        self.free = places
+        self._hurried: deque[asyncio.Future[None]] = deque()
+        self._others: deque[asyncio.Future[None]] = deque()
+
+    async def enter(self, *, hurry: bool = False) -> None:
+        """Wait for a place."""
+        if self.free > 0:
+            self.free -= 1
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        (self._hurried if hurry else self._others).append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                # It was given to us, and we are gone.
+                self.leave()
+            raise
+
+    def leave(self) -> None:
+        """Give the place to the next one."""
+        for waiting in (self._hurried, self._others):
+            while waiting:
+                turn = waiting.popleft()
+                if not turn.done():
+                    turn.set_result(None)
+                    return
+        self.free += 1
+
+
 class _Place:
     """Of one pass among those that may run at once."""
 
-    def __init__(self, gate: asyncio.Semaphore) -> None:
+    def __init__(self, gate: Gate) -> None:
         self._gate, self._held = gate, False
 
-    async def take(self) -> None:
-        await self._gate.acquire()
+    async def take(self, *, hurry: bool) -> None:
+        await self._gate.enter(hurry=hurry)
         self._held = True
 
     def leave(self) -> None:
         if self._held:
             self._held = False
-            self._gate.release()
+            self._gate.leave()
 
 
 _current: ContextVar[_Place | None] = ContextVar("place", default=None)
 
 
 @asynccontextmanager
-async def _place(gate: asyncio.Semaphore) -> AsyncIterator[None]:
+async def _place(gate: Gate, *, hurry: bool) -> AsyncIterator[None]:
     place = _Place(gate)
-    await place.take()
+    await place.take(hurry=hurry)
     token = _current.set(place)
     try:
         yield
@@ -84,7 +119,8 @@ async def aside() -> AsyncIterator[None]:
     try:
         yield
     finally:
-        await place.take()
+        # What was begun is ended before something else is.
+        await place.take(hurry=True)
 
 
 class Passes:
@@ -93,12 +129,14 @@ class Passes:
     def __init__(
         self,
         kind: str,
-        gate: asyncio.Semaphore,
+        gate: Gate,
         metrics: Metrics,
         *,
         may_act: Callable[[], bool] = lambda: True,
+        hurries: Callable[[Key], bool] = lambda key: False,
     ) -> None:
         self._kind, self._gate, self._metrics, self._may_act = kind, gate, metrics, may_act
+        self._hurries = hurries
         self._locks: dict[Key, asyncio.Lock] = {}
         self._failures: dict[Key, int] = {}
 
@@ -109,7 +147,7 @@ class Passes:
             return Requeue(seconds=_STANDBY)
         lock = self._locks.setdefault(key, asyncio.Lock())
         with topic_of(key), self._metrics.pulse.wait() as begin:
-            async with lock, _place(self._gate):
+            async with lock, _place(self._gate, hurry=self._hurries(key)):
                 begin()
                 begun = time.monotonic()
                 result, requeue = await self._attempt(key, work)

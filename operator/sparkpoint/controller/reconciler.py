@@ -31,6 +31,7 @@ from sparkpoint.controller.passes import Passes, Requeue
 from sparkpoint.controller.podfacts import parse_time
 from sparkpoint.controller.refusals import Refusals
 from sparkpoint.controller.reports import report
+from sparkpoint.controller.spreading import spread
 from sparkpoint.controller.statuses import without_progress
 from sparkpoint.controller.upkeep import Upkeep
 from sparkpoint.lifecycle import Decision, decide
@@ -48,7 +49,7 @@ from sparkpoint.lifecycle.steady import LOOK
 from sparkpoint.lifecycle.waiting import missed
 from sparkpoint.runtime.model import OperationState
 
-__all__ = ["JobReconciler"]
+__all__ = ["JobReconciler", "is_changed"]
 
 logger = logging.getLogger(__name__)
 
@@ -179,10 +180,10 @@ class JobReconciler:
             logger.info("%s: %s: %s", seen.job.key, event.reason, event.message)
 
     async def _write(self, seen: Observation, decision: Decision) -> None:
-        key, former = seen.job.key, seen.job.status
+        key = seen.job.key
         status = report(seen, decision, self._obstacles.of(key))
         self._show(seen, status)
-        if not self._is_worth_writing(key, former, status, seen.world.now):
+        if not self._is_worth_writing(seen, status):
             return
         try:
             written = await self._cluster.replace_status({**seen.job.body, "status": status})
@@ -206,14 +207,15 @@ class JobReconciler:
         figures = job_figures(key, status, seen.own_savepoints, spec=spec, now=now)
         self._metrics.figures(key, figures)
 
-    def _is_worth_writing(
-        self, key: Key, former: Any, status: dict[str, Any], now: datetime
-    ) -> bool:
+    def _is_worth_writing(self, seen: Observation, status: dict[str, Any]) -> bool:
+        """What has changed at once; how the queries do, now and then, and not of all jobs at the
+        first look of an operator that starts."""
+        former, now = seen.job.status, seen.world.now
         if without_progress(status) != without_progress(former):
             return True
-        told = self._told.get(key)
         often = timedelta(seconds=self._pace.telling())
-        return status != former and (told is None or now - told >= often)
+        told = self._told.setdefault(seen.job.key, now - spread(seen.job.uid, often))
+        return status != former and now - told >= often
 
     async def _act(self, seen: Observation, decision: Decision) -> Requeue:
         key, operation = seen.job.key, decision.record.operation
@@ -324,6 +326,14 @@ def _wait(decision: Decision) -> float:
     if decision.wake is None:
         return _LONGEST
     return min(max(decision.wake.total_seconds(), 0.0), _LONGEST)
+
+
+def is_changed(body: Object | None) -> bool:
+    """Whether somebody who changed a job that was known waits for what comes of it."""
+    if body is None:
+        return False
+    heard = (body.get("status") or {}).get("observedGeneration")
+    return heard is not None and heard != metadata(body).get("generation")
 
 
 def _is_calm(body: Object) -> bool:

@@ -4,6 +4,7 @@ They never change once they are stored, so that what was read once need not be r
 """
 
 from dataclasses import dataclass
+from sys import intern
 from typing import Final
 
 from sparkpoint.api.job import JobSpec
@@ -74,7 +75,8 @@ class RevisionStore:
         self._known.pop(uid, None)
 
     def _learn(self, owner: Owner, revision: str, body: Object) -> Stored:
-        stored = Stored(objects.spec_of(body), objects.script_of(body))
+        script = objects.script_of(body)
+        stored = Stored(objects.spec_of(body), intern(script) if script is not None else None)
         known = self._known.setdefault(owner.uid, {})
         known[revision] = stored
         if len(known) > _REMEMBERED:

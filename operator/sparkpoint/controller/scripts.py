@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
+from sys import intern
 
 from sparkpoint.api.job import JobSpec
 from sparkpoint.controller.cluster import CONFIG_MAPS, Cluster, find
@@ -40,4 +41,5 @@ async def look_at_script(cluster: Cluster, namespace: str, spec: JobSpec) -> Scr
             problem=f"spec.application.script.configMap.key: ConfigMap {wanted.name} has no key "
             f"{wanted.key}: add it, or correct the key"
         )
-    return ScriptSight(text=str(text))
+    # Many jobs may have the same script, and each its revisions of it.
+    return ScriptSight(text=intern(str(text)))

@@ -51,9 +51,9 @@ def configure(settings: kopf.OperatorSettings) -> kopf.OperatorSettings:
     settings.networking.connect_timeout = 10
     # Server-side: the other pods of the cluster are none of our business.
     settings.watching.label_selectors["v1", "pods"] = JOB
-    settings.watching.chunk_size = 500
-    # A worker of kopf that waits for more events of its object takes as much memory as the object.
-    settings.queueing.idle_timeout = 1
+    settings.watching.chunk_size = 100
+    # A worker of kopf keeps the last event while it waits for more: at the start, of all objects.
+    settings.queueing.idle_timeout = 0.1
     settings.execution.default_backoff = 15
     settings.execution.max_workers = 4
     settings.background.cancellation_polling = 10

@@ -1,6 +1,5 @@
 """The parts of the operator, put together. Without kopf, so that tests can run all of it."""
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,8 +17,8 @@ from sparkpoint.controller.metrics import Metrics
 from sparkpoint.controller.observer import Observer
 from sparkpoint.controller.operationsavepoints import OperationSavepoints
 from sparkpoint.controller.pace import Pace
-from sparkpoint.controller.passes import Passes
-from sparkpoint.controller.reconciler import JobReconciler
+from sparkpoint.controller.passes import Gate, Passes
+from sparkpoint.controller.reconciler import JobReconciler, is_changed
 from sparkpoint.controller.revisionstore import RevisionStore
 from sparkpoint.controller.safepods import SafePods
 from sparkpoint.controller.savepointobserver import SavepointObserver
@@ -72,7 +71,7 @@ def put_together(
     """An operator; `concurrency` is how many passes may run at once, `may_act` whether any may,
     `term` how often that has begun, and `unsafe_pods` whether pods may reach into their nodes."""
     cluster = cluster if unsafe_pods else SafePods(cluster)
-    metrics, gate = metrics or Metrics(), asyncio.Semaphore(concurrency)
+    metrics, gate = metrics or Metrics(), Gate(concurrency)
     metrics.acts = may_act
     job_cache, pod_cache, savepoint_cache = ObjectCache(), ObjectCache(), ObjectCache()
     last_words, pace = LastWords(job_cache), Pace(lambda: len(job_cache))
@@ -84,7 +83,7 @@ def put_together(
         cluster,
         savepoints=savepoint_cache,
         uses=uses,
-        drift=Drift(cluster, store=store, tokens=tokens),
+        drift=Drift(cluster, store=store, tokens=tokens, pace=pace),
     )
     savepoints = OperationSavepoints(cluster, savepoint_cache, clock=clock)
     observer = Observer(
@@ -100,7 +99,13 @@ def put_together(
     )
     jobs = JobReconciler(
         cluster,
-        passes=Passes("job", gate, metrics, may_act=may_act),
+        passes=Passes(
+            "job",
+            gate,
+            metrics,
+            may_act=may_act,
+            hurries=lambda key: is_changed(job_cache.get(key, key.name)),
+        ),
         observer=observer,
         executor=Executor(cluster, store=store, tokens=tokens, dial=dial, savepoints=savepoints),
         savepoints=savepoints,

@@ -7,7 +7,8 @@ from datetime import timedelta
 from sparkpoint.controller.cluster import CONFIG_MAPS, JOBS, PODS, Object, metadata
 from sparkpoint.controller.keys import Key
 from sparkpoint.controller.metrics import Metrics
-from sparkpoint.controller.passes import Passes, Requeue, aside
+from sparkpoint.controller.passes import Gate, Passes, Requeue, aside
+from sparkpoint.controller.reconciler import is_changed
 from sparkpoint.controller.wiring import put_together
 from tests.unit.controller.simulation import KEY, NAME, NAMESPACE, SPEC, Simulation
 
@@ -164,7 +165,7 @@ def test_a_pass_that_waits_for_an_agent_makes_room() -> None:
     told: list[str] = []
 
     async def story() -> None:
-        gate, answer = asyncio.Semaphore(1), asyncio.Event()
+        gate, answer = Gate(1), asyncio.Event()
         passes = Passes("job", gate, Metrics())
 
         async def asks(key: Key) -> Requeue:
@@ -185,15 +186,67 @@ def test_a_pass_that_waits_for_an_agent_makes_room() -> None:
         await asyncio.sleep(0)
         await passes.run(Key(NAMESPACE, "orders"), works)
         await first
-        assert not gate.locked()
+        assert gate.free == 1
 
     asyncio.run(story())
     assert told == ["asks", "works", "has worked", "has heard"]
 
 
+def test_who_hurries_goes_before_the_others_that_wait() -> None:
+    told: list[str] = []
+
+    async def story() -> None:
+        gate, begun = Gate(1), asyncio.Event()
+        hurries = Key(NAMESPACE, "changed")
+        passes = Passes("job", gate, Metrics(), hurries=lambda key: key == hurries)
+
+        async def work(key: Key) -> Requeue:
+            told.append(key.name)
+            await begun.wait()
+            return Requeue(seconds=0)
+
+        keys = [KEY, Key(NAMESPACE, "orders"), Key(NAMESPACE, "clicks"), hurries]
+        tasks = [asyncio.create_task(passes.run(key, work)) for key in keys]
+        for _ in range(3):
+            await asyncio.sleep(0)
+        # Who does not wait any more is nobody's next.
+        tasks[1].cancel()
+        begun.set()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert gate.free == 1
+
+    asyncio.run(story())
+    assert told == [NAME, "changed", "clicks"]
+
+
+def test_a_place_that_was_given_to_one_that_is_gone_is_given_on() -> None:
+    async def story() -> int:
+        gate = Gate(1)
+        await gate.enter()
+        waiting = asyncio.create_task(gate.enter())
+        await asyncio.sleep(0)
+        gate.leave()
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        return gate.free
+
+    assert asyncio.run(story()) == 1
+
+
+def test_a_change_of_a_known_job_hurries() -> None:
+    def body(generation: int, **status: int) -> Object:
+        return {"metadata": {"generation": generation}, "status": status}
+
+    assert is_changed(body(2, observedGeneration=1))
+    assert not is_changed(body(2, observedGeneration=2))
+    # One of many new ones: they wait for one another.
+    assert not is_changed(body(1))
+    assert not is_changed(None)
+
+
 def test_a_pass_that_is_cut_off_while_it_stands_aside_takes_nobodys_place() -> None:
     async def story() -> int:
-        gate = asyncio.Semaphore(1)
+        gate = Gate(1)
         passes = Passes("job", gate, Metrics())
 
         async def asks(key: Key) -> Requeue:
@@ -205,6 +258,23 @@ def test_a_pass_that_is_cut_off_while_it_stands_aside_takes_nobodys_place() -> N
         await asyncio.sleep(0)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        return gate._value
+        return gate.free
 
     assert asyncio.run(story()) == 1
+
+
+def test_an_operator_that_starts_does_not_tell_the_progress_of_all_jobs_at_once() -> None:
+    simulation = Simulation()
+    simulation.settle(simulation.is_running)
+    for _ in range(3):
+        simulation.run_pass()
+        simulation.world.step()
+    simulation.restart()
+
+    def writes() -> list[str]:
+        found = calls(simulation, simulation.run_pass)
+        return [verb for verb, kind, _ in found if (verb, kind) == ("status", JOBS.kind)]
+
+    assert writes() == []
+    simulation.world.now += timedelta(seconds=31)
+    assert writes() == ["status"]

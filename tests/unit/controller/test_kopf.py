@@ -26,12 +26,12 @@ def test_kopf_is_set_up_for_many_jobs_and_one_operator() -> None:
     assert settings.networking.request_timeout == 30
     assert settings.networking.connect_timeout == 10
     assert settings.watching.label_selectors["v1", "pods"] == "sparkpoint.dev/job"
-    assert settings.watching.chunk_size == 500
+    assert settings.watching.chunk_size == 100
     assert settings.execution.default_backoff == 15
     assert settings.execution.max_workers == 4
     assert settings.background.cancellation_polling == 10
     assert settings.queueing.worker_limit is None
-    assert settings.queueing.idle_timeout == 1
+    assert settings.queueing.idle_timeout == 0.1
 
 
 def handlers(registry: kopf.OperatorRegistry) -> dict[str, object]:

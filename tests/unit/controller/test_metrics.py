@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from sparkpoint.controller.cluster import JOBS, SAVEPOINTS
 from sparkpoint.controller.keys import EPOCH, Key
 from sparkpoint.controller.metrics import JobFigures, Metrics
-from sparkpoint.controller.passes import Passes, Requeue
+from sparkpoint.controller.passes import Gate, Passes, Requeue
 from sparkpoint.controller.podfacts import label
 from tests.unit.controller.simulation import KEY, NAME, NAMESPACE, SPEC, Simulation, is_released
 
@@ -211,7 +211,7 @@ def test_a_job_that_needs_a_person_says_why() -> None:
 
 def test_a_job_that_goes_while_it_is_looked_at_leaves_nothing_behind() -> None:
     metrics = Metrics()
-    passes = Passes("job", asyncio.Semaphore(1), metrics)
+    passes = Passes("job", Gate(1), metrics)
 
     async def work(key: Key) -> Requeue:
         passes.forget(key)
@@ -235,7 +235,7 @@ def test_passes_that_wait_for_their_turn_are_the_queue() -> None:
         return Requeue(seconds=0)
 
     async def story() -> None:
-        passes = Passes("job", asyncio.Semaphore(1), metrics)
+        passes = Passes("job", Gate(1), metrics)
         await asyncio.gather(*(passes.run(Key("shop", str(n)), work) for n in range(3)))
 
     asyncio.run(story())

@@ -21,7 +21,7 @@ from sparkpoint.controller.events import Events
 from sparkpoint.controller.keys import Key
 from sparkpoint.controller.logs import configure_logs
 from sparkpoint.controller.metrics import Metrics
-from sparkpoint.controller.passes import Passes, Requeue
+from sparkpoint.controller.passes import Gate, Passes, Requeue
 from sparkpoint.lifecycle.actions import Event
 from tests.unit.controller.fakecluster import FakeCluster
 
@@ -153,13 +153,13 @@ def run_pass(passes: Passes, error: Exception | None) -> Requeue:
     ],
 )
 def test_every_error_becomes_a_delay(error: Exception | None, seconds: float) -> None:
-    passes = Passes("job", asyncio.Semaphore(1), Metrics())
+    passes = Passes("job", Gate(1), Metrics())
 
     assert run_pass(passes, error).seconds == seconds
 
 
 def test_a_pass_that_succeeds_makes_failures_forgotten() -> None:
-    passes = Passes("job", asyncio.Semaphore(1), Metrics())
+    passes = Passes("job", Gate(1), Metrics())
     for _ in range(5):
         run_pass(passes, UnavailableError("down"))
 
@@ -180,7 +180,7 @@ def test_only_so_many_passes_run_at_once() -> None:
         return Requeue(seconds=0)
 
     async def story() -> None:
-        passes = Passes("job", asyncio.Semaphore(3), Metrics())
+        passes = Passes("job", Gate(3), Metrics())
         await asyncio.gather(*(passes.run(Key("shop", str(n)), work) for n in range(20)))
 
     asyncio.run(story())

@@ -183,5 +183,6 @@ def test_few_jobs_are_looked_at_often_and_many_at_the_same_cost() -> None:
     few, many = Pace(lambda: 100), Pace(lambda: 3000)
 
     assert (few.look(15), few.script(), few.telling()) == (15, 15, 30)
-    assert few.look(60) == 60
+    assert (few.look(60), few.repair(600)) == (60, 600)
+    assert many.repair(600) == 1500
     assert (many.look(15), many.script(), many.telling()) == (150, 300, 600)
