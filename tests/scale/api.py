@@ -2,9 +2,10 @@
 
 import asyncio
 import json
+import logging
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
@@ -14,7 +15,10 @@ from dev.cluster.layout import Layout
 __all__ = ["Api", "ApiError", "Object", "connected"]
 
 Object = dict[str, Any]
+logger = logging.getLogger(__name__)
+
 _PAGE = 500
+_PAUSE = 0.3
 _LINE_LIMIT = 4 * 1024 * 1024
 _MERGE = "application/merge-patch+json"
 
@@ -64,14 +68,35 @@ class Api:
             if not rest:
                 return found, page["metadata"]["resourceVersion"]
 
-    async def watch(self, path: str, version: str, query: str = "") -> AsyncIterator[Object]:
-        """Events since that version; ends when the server ends it, in whichever way."""
+    async def follow(self, path: str, query: str = "") -> AsyncIterator[tuple[str, Object]]:
+        """What is there as ADDED, and all that happens to it, for ever.
+
+        The API server ends watches as it likes, and refuses them while definitions are new.
+        """
+        while True:
+            try:
+                found, version = await self.list(path, query)
+                for body in found:
+                    yield "ADDED", body
+                async for kind, body in self._watch(path, version, query):
+                    yield kind, body
+            except (ApiError, aiohttp.ClientError, TimeoutError) as error:
+                logger.warning("%s: %r", path, error)
+                await asyncio.sleep(_PAUSE)
+
+    async def _watch(
+        self, path: str, version: str, query: str
+    ) -> AsyncIterator[tuple[str, Object]]:
         url = f"{self._server}{path}?watch=1&resourceVersion={version}&{query}"
         endless = aiohttp.ClientTimeout(total=None, sock_connect=10)
-        with suppress(aiohttp.ClientError, TimeoutError):
-            async with self._session.get(url, timeout=endless) as response:
-                async for line in response.content:
-                    yield json.loads(line)
+        async with self._session.get(url, timeout=endless) as response:
+            if response.status >= 400:
+                raise ApiError(response.status, (await response.text())[:500])
+            async for line in response.content:
+                event = json.loads(line)
+                if event["type"] == "ERROR":
+                    return
+                yield event["type"], event["object"]
 
     async def _ask(
         self, method: str, path: str, body: Object | None = None, kind: str = "application/json"

@@ -61,18 +61,11 @@ class Pods:
 
     async def play(self) -> None:
         """Until it is cancelled."""
-        selector = "labelSelector=sparkpoint.dev/job"
-        while True:
-            found, version = await self._api.list("/api/v1/pods", selector)
-            for pod in found:
+        async for kind, pod in self._api.follow("/api/v1/pods", "labelSelector=sparkpoint.dev/job"):
+            if kind == "DELETED":
+                self._forget(pod)
+            else:
                 self._notice(pod)
-            async for event in self._api.watch("/api/v1/pods", version, selector):
-                if event["type"] == "ERROR":
-                    break
-                if event["type"] == "DELETED":
-                    self._forget(event["object"])
-                else:
-                    self._notice(event["object"])
 
     def _notice(self, pod: Object) -> None:
         about = pod["metadata"]

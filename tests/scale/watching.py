@@ -35,18 +35,12 @@ class Watched:
 
     async def follow(self, api: Api) -> None:
         """Until it is cancelled."""
-        while True:
-            found, version = await api.list(JOBS)
-            for body in found:
+        async for kind, body in api.follow(JOBS):
+            if kind == "DELETED":
+                self.jobs.pop(body["metadata"]["name"], None)
+                self._news.set()
+            else:
                 self._learn(body)
-            async for event in api.watch(JOBS, version):
-                if event["type"] == "ERROR":
-                    break
-                if event["type"] == "DELETED":
-                    self.jobs.pop(event["object"]["metadata"]["name"], None)
-                    self._news.set()
-                else:
-                    self._learn(event["object"])
 
     def _learn(self, body: Object) -> None:
         name = body["metadata"]["name"]
