@@ -94,7 +94,7 @@ class CaptureResult:
     savepoint: Savepoint
     read_bytes: int
     """What had to be read of the checkpoint; the rest was known from the parent, or an S3 server
-    vouches for it."""
+    vouches for it. Samples that were read to see whether it is right do not count."""
 
     @property
     def seconds(self) -> float:
