@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkpoint.savepoint import CaptureRequest, MaterializeRequest, Repository, Savepoint
+from sparkpoint.savepoint import CaptureRequest, MaterializeRequest, Mode, Repository, Savepoint
 from sparkpoint.savepoint.errors import DamagedError, NewerFormatError
 from sparkpoint.savepoint.manifest import parse_document
 from sparkpoint.savepoint.marker import MARKER, Marker, files_of
@@ -96,6 +96,25 @@ def test_what_is_restored_are_the_bytes_that_were_captured(
 
     planned = place.repository.files(savepoint).files
     assert content(target) == {path: place.source.read(path) for path in planned}
+
+
+def test_logs_that_nobody_has_read_are_read_where_a_fork_must_rewrite_them(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sparkpoint.savepoint.taking.SMALL", 1)
+    savepoint, target = place.capture("one"), place.root.child("t")
+
+    done = place.repository.materialize(savepoint, target, MaterializeRequest(mode=Mode.FORK))
+
+    planned = place.repository.files(savepoint).files
+    assert place.unread(savepoint).keys() == planned.keys()
+    assert json.loads(target.read("metadata"))["id"] == done.query_ids[""]
+    assert json.loads(place.source.read("metadata"))["id"] != done.query_ids[""]
+    same = planned.keys() - {"metadata"}
+    assert {path: target.read(path) for path in same} == {
+        path: place.source.read(path) for path in same
+    }
+    assert place.is_good(savepoint)
 
 
 def test_the_next_savepoint_uses_them_again_and_a_restore_onto_the_first_too(
