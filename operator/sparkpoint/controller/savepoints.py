@@ -106,7 +106,7 @@ class SavepointReconciler:
             occasion = f"{generation} {decision.record.state.value} {decision.record.tries}"
             await self._events.tell(body, event, occasion=occasion, now=sight.world.now)
             logger.info("Savepoint %s: %s: %s", key, event.reason, event.message)
-        await self._write(sight, decision)
+        written = await self._write(sight, decision)
         self._refused.pop(key, None)
         for action in decision.actions:
             try:
@@ -119,7 +119,8 @@ class SavepointReconciler:
                 self._refused[key] = Refusal(message=words, retry_helps=helps)
                 return Requeue(seconds=0.0)
         await self._tidy(sight, decision)
-        if decision.record != view.record and not decision.released:
+        if written and not decision.released:
+            # There may be more to see now; what we wrote ourselves does not wake us.
             return Requeue(seconds=0.0)
         return _requeue(view, decision)
 
@@ -132,16 +133,19 @@ class SavepointReconciler:
         else:
             relate(view.key, _OPERATION, correlation_id(view.uid, _OPERATION))
 
-    async def _write(self, sight: SavepointSight, decision: SavepointDecision) -> None:
+    async def _write(self, sight: SavepointSight, decision: SavepointDecision) -> bool:
+        """Whether there was something to write."""
         view = sight.view
         self._metrics.seen("savepoint", view.key, decision.record.state.value)
         if sight.world.wish.operation is not None and decision.record.state in _UNFINISHED:
             # The operation itself writes how far it is.
-            return
+            return False
         status = savepoint_status(sight, decision.record)
-        if status != view.status:
-            written = await self._cluster.replace_status({**view.body, "status": status})
-            self._cache.put(view.job, written)
+        if status == view.status:
+            return False
+        written = await self._cluster.replace_status({**view.body, "status": status})
+        self._cache.put(view.job, written)
+        return True
 
     async def _perform(self, action: SavepointAction, sight: SavepointSight) -> None:
         match action:

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 
-from sparkpoint.controller.cluster import CONFIG_MAPS, JOBS, PODS, Object, metadata
-from sparkpoint.controller.keys import Key
+from sparkpoint.controller.cluster import CONFIG_MAPS, JOBS, PODS, SAVEPOINTS, Object, metadata
+from sparkpoint.controller.keys import FINALIZER, Key
 from sparkpoint.controller.metrics import Metrics
 from sparkpoint.controller.passes import Gate, Passes, Requeue, aside
 from sparkpoint.controller.reconciler import is_changed
@@ -278,3 +278,27 @@ def test_an_operator_that_starts_does_not_tell_the_progress_of_all_jobs_at_once(
     assert writes() == []
     simulation.world.now += timedelta(seconds=31)
     assert writes() == ["status"]
+
+
+def test_a_savepoint_that_an_operation_takes_is_not_looked_at_without_a_pause() -> None:
+    simulation = Simulation()
+    simulation.settle(simulation.is_running)
+    simulation.edit(args=["--more"])
+
+    def unfinished() -> list[Key]:
+        found = simulation.cluster.all(SAVEPOINTS, NAMESPACE)
+        phases = {metadata(each)["name"]: (each.get("status") or {}).get("phase") for each in found}
+        return [Key(NAMESPACE, name) for name, phase in phases.items() if phase != "Completed"]
+
+    while not unfinished():
+        simulation.run_pass()
+    [key] = unfinished()
+    about = {"finalizers": [FINALIZER]}
+    simulation.cluster.edit(
+        SAVEPOINTS, NAMESPACE, key.name, lambda body: body["metadata"].update(about)
+    )
+    simulation.feed()
+
+    waits = [asyncio.run(simulation.operator.savepoints.run_once(key)).seconds for _ in range(3)]
+
+    assert min(waits) > 0
