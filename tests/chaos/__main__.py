@@ -7,12 +7,14 @@ import argparse
 import functools
 import sys
 import time
+from collections.abc import Sequence
 
+from dev.cluster.lifecycle import Cluster
 from dev.console import Problem, run_command
 from tests.chaos.campaign import campaign
 from tests.chaos.ground import ground, stage_on
 from tests.chaos.lanes import run_all
-from tests.chaos.matrix import Case, find_case, hindrance, runs_of
+from tests.chaos.matrix import Run, find_run, hindrance, runs_of
 from tests.chaos.results import Results, write_page
 
 
@@ -24,26 +26,34 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=600, help="nothing begins after so many")
     parser.add_argument("--lanes", type=int, default=1, help="jobs side by side")
     arguments = parser.parse_args()
+    steps = _chosen(arguments.steps)
+    with ground() as cluster:
+        if arguments.seed is not None:
+            open_stage = functools.partial(stage_on, cluster, on_s3=True)
+            code = campaign(open_stage, arguments.seed, arguments.minutes, steps)
+        else:
+            code = _run(cluster, steps, minutes=arguments.minutes, lanes=arguments.lanes)
+    sys.exit(code)
+
+
+def _run(cluster: Cluster, steps: Sequence[Run], *, minutes: float, lanes: int) -> int:
+    """Cases of the matrix: those that are named, else those that have no result yet."""
     results = Results()
-    if arguments.seed is not None:
-        open_stage = functools.partial(stage_on, ground(), on_s3=True)
-        sys.exit(campaign(open_stage, arguments.seed, arguments.minutes, arguments.steps))
-    cases = _chosen(arguments.steps) if arguments.steps else results.missing()
-    deadline = time.monotonic() + arguments.minutes * 60
-    failed = run_all(ground(), list(runs_of(cases)), results, arguments.lanes, deadline)
+    runs = list(runs_of([case for run in steps for case in run.cases] or results.missing()))
+    failed = run_all(cluster, runs, results, lanes, time.monotonic() + minutes * 60)
     write_page(results)
-    sys.exit(1 if failed else 0)
+    return 1 if failed else 0
 
 
-def _chosen(names: str) -> list[Case]:
+def _chosen(names: str) -> list[Run]:
     try:
-        cases = [find_case(name) for name in names.split(",")]
+        runs = [find_run(name) for name in names.split(",") if name]
     except ValueError as error:
         raise Problem(str(error), remedy="see the table in docs/reliability.md.") from error
-    for case in cases:
+    for case in [case for run in runs for case in run.cases]:
         if reason := hindrance(case):
             raise Problem(f"{case.name}: {reason}", remedy="choose another phase.")
-    return cases
+    return runs
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 
 from dev.console import say
 from sparkpoint.lifecycle.phases import PLANS, Kind
-from tests.chaos.matrix import Case, Fault, Run, find_run, hindrance
+from tests.chaos.matrix import Case, Fault, Run, hindrance
 from tests.chaos.play import Player
 from tests.chaos.stage import STAGE_ERRORS, Stage
 
@@ -50,12 +50,11 @@ def shrink(
     return kept
 
 
-def campaign(open_stage: OpenStage, seed: int, minutes: float, steps: str) -> int:
-    """Exit code: 0 if everything was exact at every quiet point."""
-    named = [find_run(name) for name in steps.split(",")] if steps else None
-    deadline = time.monotonic() + minutes * 60
+def campaign(open_stage: OpenStage, seed: int, minutes: float, steps: Sequence[Run]) -> int:
+    """Exit code: 0 if everything was exact at every quiet point. With steps: just these, in their
+    order."""
     done: list[Run] = []
-    wanted = named if named is not None else _until(deadline, draw(seed))
+    wanted = steps or _until(time.monotonic() + minutes * 60, draw(seed))
     if not _fails(open_stage, wanted, done):
         say(f"{len(done)} steps, exact after each: seed {seed}")
         return 0

@@ -14,8 +14,8 @@ from tests.chaos.play import Player
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     """Without an operator; ended with the run, unless KEEP_CLUSTER is set."""
-    raised = ground()
-    yield raised
+    with ground() as raised:
+        yield raised
     if "KEEP_CLUSTER" not in os.environ and raised.layout is not None:
         found = find_layout(raised.layout.name)
         if found is not None:

@@ -12,33 +12,41 @@ from dev.cluster.lifecycle import Cluster, raise_cluster
 from dev.console import Problem
 from dev.image.load import load_images
 from dev.operator import NAMESPACE as OPERATOR
-from tests.chaos.stage import Stage
+from tests.chaos.stage import Stage, remove
+from tests.cluster.namespace import Namespace
 
 __all__ = ["ground", "stage_on"]
 
+_PREFIX = "chaos-"
 _CRDS = Path(__file__).parent.parent.parent / "crds"
 
 
-def ground() -> Cluster:
-    """The cluster of the tests without an operator: every stage has its own."""
+@contextlib.contextmanager
+def ground() -> Iterator[Cluster]:
+    """The cluster of the tests without an operator, as every stage has its own; nobody else's
+    meanwhile, and without what a run that was killed has left."""
     name = os.environ.get("TEST_CLUSTER", "test")
     if os.environ.get("CONTEXT"):
         raise Problem("The crash matrix stops the programs of a node.", remedy="leave CONTEXT out.")
-    with exclusive(f"tests-of-{name}"):
+    with exclusive(f"chaos-on-{name}"):
         cluster = raise_cluster(name)
         load_images(cluster)
         cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(_CRDS))
         cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", str(_CRDS))
         away = ("delete", "deployment", "--all", "--ignore-not-found")
         cluster.kubectl("-n", OPERATOR, *away)
-    return cluster
+        active = ("get", "namespaces", "--field-selector=status.phase=Active", "-o", "name")
+        for left in cluster.kubectl(*active).split():
+            if left.startswith(f"namespace/{_PREFIX}"):
+                remove(Namespace(cluster, left.partition("/")[2]))
+        yield cluster
 
 
 @contextlib.contextmanager
 def stage_on(cluster: Cluster, *, on_s3: bool) -> Iterator[Stage]:
     """A stage, and its end."""
     with tempfile.TemporaryDirectory(prefix="sparkpoint-chaos-") as folder:
-        stage = Stage(cluster, f"chaos-{uuid.uuid4().hex[:6]}", Path(folder), on_s3=on_s3)
+        stage = Stage(cluster, f"{_PREFIX}{uuid.uuid4().hex[:6]}", Path(folder), on_s3=on_s3)
         try:
             stage.open()
             yield stage

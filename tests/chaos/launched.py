@@ -1,6 +1,9 @@
-"""The operator as it is, held where a case wants it: python -m tests.chaos.launched FOLDER …"""
+"""The operator, held where a case wants it: python -m tests.chaos.launched FOLDER PARENT …"""
 
+import os
 import sys
+import threading
+import time
 from pathlib import Path
 
 from sparkpoint.controller.apiserver import ApiServer
@@ -24,6 +27,14 @@ def hold_at(breakpoints: Breakpoints) -> None:
     ApiServer.replace_status = written  # type: ignore[method-assign]
 
 
+def end_with(parent: int) -> None:
+    """Whoever plays with this operator may be killed: nobody else would end it."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
+
+
 if __name__ == "__main__":
     hold_at(Breakpoints(Path(sys.argv.pop(1))))
+    threading.Thread(target=end_with, args=[int(sys.argv.pop(1))], daemon=True).start()
     main(prog_name="python -m sparkpoint.controller")

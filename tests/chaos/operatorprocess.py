@@ -30,7 +30,8 @@ class OperatorProcess:
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "tests.chaos.launched", str(self._folder)),
+                    *(sys.executable, "-m", "tests.chaos.launched"),
+                    *(str(self._folder), str(os.getpid())),
                     *(f"--namespace={self._namespace}", f"--context={self._cluster.context}"),
                     *("--health-port=0", "--lease-namespace="),
                 ],

@@ -25,7 +25,7 @@ from tests.chaos.witness import Witness
 from tests.cluster.namespace import Namespace
 from tests.cluster.operated import Job, example, job_spec
 
-__all__ = ["STAGE_ERRORS", "CaseError", "Stage"]
+__all__ = ["STAGE_ERRORS", "CaseError", "Stage", "remove"]
 
 _S3 = Path(__file__).parent.parent.parent / "dev" / "s3" / "seaweedfs.yaml"
 _S3_ACCOUNT = {
@@ -83,16 +83,7 @@ class Stage:
         self.operator.kill()
         self.api.close()
         self._impatient.close()
-        self.namespace.cluster.kubectl(
-            "delete", "namespace", self.namespace.name, "--wait=false", "--ignore-not-found"
-        )
-        # Nobody is there to take the finalizers off.
-        for kind in ("ssj", "ssp"):
-            for name in self.namespace.kubectl("get", kind, "-o", "name").split():
-                patch = '{"metadata": {"finalizers": null}}'
-                self.namespace.kubectl("patch", name, "--type=merge", "-p", patch)
-        force = ("--grace-period=0", "--force", "--wait=false")
-        self.namespace.kubectl("delete", "pods", "--all", *force)
+        remove(self.namespace)
 
     def _volume(self) -> Path:
         """The folder of the claim, on this machine."""
@@ -249,6 +240,20 @@ class Stage:
         known += ["Two writers:", *self.witness.violations]
         known += ["The operator said last:", self.operator.last_words()]
         return CaseError("\n".join(known))
+
+
+def remove(namespace: Namespace) -> None:
+    """It goes in its own time, its pods at once."""
+    namespace.cluster.kubectl(
+        "delete", "namespace", namespace.name, "--wait=false", "--ignore-not-found"
+    )
+    # Nobody is there to take the finalizers off.
+    for kind in ("ssj", "ssp"):
+        for name in namespace.kubectl("get", kind, "-o", "name").split():
+            patch = '{"metadata": {"finalizers": null}}'
+            namespace.kubectl("patch", name, "--type=merge", "-p", patch)
+    force = ("--grace-period=0", "--force", "--wait=false")
+    namespace.kubectl("delete", "pods", "--all", *force)
 
 
 def _spec(*, on_s3: bool) -> dict[str, Any]:
