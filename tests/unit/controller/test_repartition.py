@@ -187,3 +187,17 @@ def test_without_a_repository_it_is_refused_with_a_sentence() -> None:
     assert accepted["reason"] == "ChangeRefused"
     assert "Set spec.savepoints.repository" in accepted["message"]
     assert simulation.status["partitions"] == 4
+
+
+def test_a_number_that_is_left_out_is_refused_until_it_is_there_again() -> None:
+    simulation = running(Workers(FITS))
+    driver = metadata(simulation.pods("driver")[0])["uid"]
+
+    simulation.edit(state={})
+    simulation.settle(lambda: simulation.condition("Accepted")["status"] == "False")
+    assert "Set it back to 4" in simulation.condition("Accepted")["message"]
+    assert simulation.status["partitions"] == 4
+
+    simulation.edit(state={"partitions": 4})
+    simulation.settle(lambda: simulation.condition("Accepted")["status"] == "True")
+    assert [metadata(pod)["uid"] for pod in simulation.pods("driver")] == [driver]
