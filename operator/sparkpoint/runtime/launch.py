@@ -131,6 +131,7 @@ class _Driver:
             options,
             scratch,
             Trials(scratch, functions=options.functions),
+            job=self._options.job,
             is_called_off=lambda: self._job.is_ending,
             nudge=self._signals.nudge_script,
         )

@@ -65,6 +65,8 @@ class RehearsalOptions:
     deadline: float = REHEARSAL_DEADLINE
     functions: bool = False
     """Whether functions that are sinks are called, with rows that will come again."""
+    keep: str | None = None
+    """A repository in which the copy is captured as it is afterwards, to be looked into."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +180,7 @@ _VALUES = (
     "--rehearse",
     "--repository",
     "--rehearsal-deadline",
+    "--rehearsal-keep",
     "--repository-endpoint-url",
     "--restore",
     "--sink",
@@ -311,7 +314,7 @@ def _revision(value: str | None, problems: list[str]) -> str | None:
 
 def _rehearsal(raw: Mapping[str, str], problems: list[str]) -> RehearsalOptions | None:
     if "--rehearse" not in raw:
-        useless = ("--rehearsal-deadline", "--rehearse-functions")
+        useless = ("--rehearsal-deadline", "--rehearsal-keep", "--rehearse-functions")
         problems += [f"{name} does nothing without --rehearse" for name in useless if name in raw]
         return None
     deadline = _seconds(raw.get("--rehearsal-deadline"), "--rehearsal-deadline", problems)
@@ -320,6 +323,7 @@ def _rehearsal(raw: Mapping[str, str], problems: list[str]) -> RehearsalOptions 
         repository=_required(raw.get("--repository"), "--repository", problems),
         deadline=REHEARSAL_DEADLINE if deadline is None else deadline,
         functions="--rehearse-functions" in raw,
+        keep=raw.get("--rehearsal-keep"),
     )
 
 

@@ -53,12 +53,13 @@ class Rehearsal:
         scratch: Scratch,
         trials: Trials,
         *,
+        job: str,
         is_called_off: Callable[[], bool],
         nudge: Callable[[], None],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """`is_called_off` tells whether the driver ends; `nudge` ends a script that sleeps."""
-        self._options, self._scratch, self._trials = options, scratch, trials
+        self._options, self._scratch, self._trials, self._job = options, scratch, trials, job
         self._is_called_off, self._nudge, self._monotonic = is_called_off, nudge, monotonic
         self._deadline = monotonic() + options.deadline
         self._identities = Identities()
@@ -116,6 +117,8 @@ class Rehearsal:
             for session in self._sessions:
                 with suppress(LostError):
                     forget_ended(session)
+            if self._options.keep is not None and not self._is_called_off():
+                self._scratch.keep(self._options.keep, job=self._job)
             self._scratch.remove()
             self._closed = True
 

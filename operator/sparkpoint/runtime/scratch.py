@@ -11,19 +11,23 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from sparkpoint.checkpoint.errors import CheckpointError
 from sparkpoint.checkpoint.logs import parse_commit, parse_offsets
 from sparkpoint.runtime.explaining import explain, is_foreseen
 from sparkpoint.runtime.meaning import StateNames
 from sparkpoint.runtime.model import ErrorInfo
 from sparkpoint.runtime.options import RehearsalOptions
-from sparkpoint.savepoint import MaterializeRequest, Mode, Repository
+from sparkpoint.savepoint import CaptureRequest, MaterializeRequest, Mode, Repository
+from sparkpoint.savepoint.errors import SavepointError
 from sparkpoint.savepoint.manifest import QueryInfo
 from sparkpoint.savepoint.progress import Amount
 from sparkpoint.storage import Store, open_store
 from sparkpoint.storage.errors import StorageError
 
-__all__ = ["Copied", "Scratch", "next_batch", "scratch_beside"]
+__all__ = ["KEPT", "Copied", "Scratch", "next_batch", "scratch_beside"]
 
+KEPT = "rehearsed"
+"""The savepoint of what a rehearsal has made."""
 _SUFFIX = ".rehearsal"
 _END_SECONDS = 20.0
 """How long files that are being copied may take when the copying is called off."""
@@ -104,6 +108,16 @@ class Scratch:
     def await_filled(self, seconds: float) -> bool:
         """Wait so long at most until it is filled, or cannot be; whether that is known now."""
         return self._filled.wait(max(0.0, seconds))
+
+    def keep(self, repository: str, *, job: str) -> None:
+        """Capture what is in it now, for whoever wants to look into it; a failure is only told."""
+        namespace, _, name = job.partition("/")
+        request = CaptureRequest(namespace=namespace, job=name, name=KEPT)
+        try:
+            found = Repository.open(open_store(repository, None))
+            found.capture(self._parent.child(self._folder), request)
+        except (SavepointError, StorageError, CheckpointError) as error:
+            logger.warning("Rehearsal: what it has made could not be captured: %s", error)
 
     def remove(self) -> None:
         """Call off the filling, and remove whatever there is; again is fine."""

@@ -75,6 +75,7 @@ class StoreDiff:
 class _Side:
     """One store of one savepoint."""
 
+    repository: Repository
     savepoint: Savepoint
     query: QueryInfo
     operator: OperatorInfo
@@ -108,19 +109,23 @@ def diff_state(
     after: Savepoint,
     request: DiffRequest,
     *,
+    of_after: Repository | None = None,
     take: Callable[[Change], None] | None = None,
     progress: Progress | None = None,
 ) -> list[StoreDiff]:
-    """Compare them; `take` gets every key that differs, as it is found."""
+    """Compare them; `take` gets every key that differs, as it is found.
+
+    `of_after`: the repository of the second savepoint, where it is another one.
+    """
     progress = progress or Silent()
     with ExitStack() as stack:
-        for each in (before, after):
+        sides = []
+        for where, each in ((repository, before), (of_after or repository, after)):
             pins = [each.manifest.files.table]
-            held = hold_to_read(
-                repository.store, f"diff state of {each.key}", pins=pins, progress=progress
-            )
+            purpose = f"diff state of {each.key}"
+            held = hold_to_read(where.store, purpose, pins=pins, progress=progress)
             stack.enter_context(held)
-        sides = [_sides(repository, each, request.selection) for each in (before, after)]
+            sides.append(_sides(where, each, request.selection))
         pairs = {key: (sides[0].get(key), sides[1].get(key)) for key in [*sides[0], *sides[1]]}
         if not pairs:
             raise NoSuchStateError(
@@ -130,7 +135,7 @@ def diff_state(
         room = spark_room(*{m.files.table: m for m in by_spark}.values())
         room += max(room_for(_stored(pair)) for pair in pairs.values())
         folder = stack.enter_context(work_folder(request.work_folder, room=room))
-        rows = _rows_of(repository, pairs, folder, progress)
+        rows = _rows_of(pairs, folder, progress)
         progress.start("comparing", Amount(len(pairs), sum(map(_stored, pairs.values()))))
         found = []
         for number, (key, pair) in enumerate(pairs.items()):
@@ -158,7 +163,7 @@ def _sides(repository: Repository, savepoint: Savepoint, selection: Selection) -
         for view in known_views(files, query, operator):
             if selection.store in (None, view.name):
                 store = open_store(files, query, operator, view.name) if ours else None
-                side = _Side(savepoint, query, operator, view, store)
+                side = _Side(repository, savepoint, query, operator, view, store)
                 found[query.prefix, operator.id, view.name] = side
     return found
 
@@ -168,15 +173,15 @@ def _stored(pair: _Pair) -> int:
 
 
 def _rows_of(
-    repository: Repository, pairs: dict[_Key, _Pair], folder: Path, progress: Progress
+    pairs: dict[_Key, _Pair], folder: Path, progress: Progress
 ) -> dict[_Key, tuple[_Rows, _Rows]]:
     """How to read each side; what only Spark reads is read by it now, all at once."""
     spark = [side for pair in pairs.values() for side in pair if side and side.ours is None]
     folders: dict[int, Path] = {}
     if spark:
         arrow_library("state that only Spark reads")
-        wanted = [Wanted(side.savepoint, side.query, side.view) for side in spark]
-        read = exported(repository, wanted, folder=folder, pairs=True, progress=progress)
+        wanted = [Wanted(s.repository, s.savepoint, s.query, s.view) for s in spark]
+        read = exported(wanted, folder=folder, pairs=True, progress=progress)
         folders = {id(side): path for side, path in zip(spark, read, strict=True)}
     return {key: _both(pair, folders) for key, pair in pairs.items()}
 

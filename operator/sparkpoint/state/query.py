@@ -104,8 +104,8 @@ def query_state(
             request.work_folder, room=spark_room(manifest) if by_spark else 0
         ) as folder:
             if by_spark:
-                wanted = Wanted(savepoint, query, views[name])
-                source = _by_spark(repository, wanted, request, folder, progress)
+                wanted = Wanted(repository, savepoint, query, views[name])
+                source = _by_spark(wanted, request, folder, progress)
             else:
                 store = open_store(files, query, operator, name)
                 source = _by_us(store, request, folder, progress)
@@ -113,14 +113,13 @@ def query_state(
 
 
 def _by_spark(
-    repository: Repository,
     wanted: Wanted,
     request: QueryRequest,
     folder: Path,
     progress: Progress,
 ) -> _Source:
     arrow_library("state that only Spark reads")
-    (files,) = exported(repository, [wanted], folder=folder, pairs=False, progress=progress)
+    (files,) = exported([wanted], folder=folder, pairs=False, progress=progress)
     if (sql := request.statement) is None:
         return _Batches(lambda: limited(parquet_batches(files), request.limit))
     return _Batches(lambda: sql_batches(files, sql, limit=request.limit, scratch=folder))

@@ -36,6 +36,7 @@ _ROOM = 4
 class Wanted:
     """One store of one query of a savepoint."""
 
+    repository: Repository
     savepoint: Savepoint
     query: QueryInfo
     view: StateView
@@ -53,7 +54,6 @@ def copy_to(repository: Repository, savepoint: Savepoint, folder: Path, progress
 
 
 def exported(
-    repository: Repository,
     wanted: Sequence[Wanted],
     *,
     folder: Path,
@@ -67,7 +67,7 @@ def exported(
     for number, each in enumerate(wanted):
         if each.savepoint.id not in copies:
             copy = copies[each.savepoint.id] = folder / f"copy-{len(copies)}"
-            copy_to(repository, each.savepoint, copy, progress)
+            copy_to(each.repository, each.savepoint, copy, progress)
         target = folder / f"rows-{number}"
         folders.append(target)
         exports.append(_export(each, copies[each.savepoint.id], target, pairs=pairs))

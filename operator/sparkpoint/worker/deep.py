@@ -2,16 +2,18 @@
 process of its own loads every state store of it."""
 
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sparkpoint.savepoint import MaterializeRequest, Mode, Repository, Savepoint
 from sparkpoint.savepoint.progress import Amount
+from sparkpoint.state import StoreSurvey, survey
 from sparkpoint.storage import DirectoryStore
 from sparkpoint.worker.children import run_child
 from sparkpoint.worker.loading import Load, Loaded, QueryToLoad
 from sparkpoint.worker.telling import Telling
 
-__all__ = ["load_state"]
+__all__ = ["counted", "load_state", "miscounted"]
 
 
 def load_state(repository: Repository, savepoint: Savepoint, telling: Telling) -> Loaded:
@@ -25,7 +27,35 @@ def load_state(repository: Repository, savepoint: Savepoint, telling: Telling) -
         telling.start("loading the state with Spark", Amount())
         order = Load(scratch=scratch, queries=tuple(_queries(savepoint, copy.uri)))
         answer = run_child("sparkpoint.worker.loading", order.model_dump_json(), Path(scratch))
-        return Loaded.model_validate_json(answer)
+        loaded = Loaded.model_validate_json(answer)
+    if loaded.broken:
+        return loaded  # what Spark cannot load need not be counted
+    wrong = miscounted(loaded, counted(survey(repository, savepoint, progress=telling)))
+    return loaded.model_copy(update={"broken": wrong})
+
+
+def counted(stores: Sequence[StoreSurvey]) -> dict[str, int]:
+    """Query -> rows that Spark's reader must find; without those whose files only Spark reads."""
+    unknown = {each.query for each in stores if each.tally is None}
+    rows: dict[str, int] = {}
+    for each in stores:
+        # Of the stores of a join, the reader shows the one with the rows.
+        if each.tally is not None and each.query not in unknown and _is_shown(each.store):
+            rows[each.query] = rows.get(each.query, 0) + each.tally.rows
+    return rows
+
+
+def miscounted(loaded: Loaded, expected: Mapping[str, int]) -> tuple[str, ...]:
+    """What Spark has loaded otherwise than the files have it."""
+    return tuple(
+        f"{name}: Spark loads {found} rows of state, and its files hold {expected[name]}"
+        for name, found in loaded.rows.items()
+        if name in expected and found != expected[name]
+    )
+
+
+def _is_shown(store: str) -> bool:
+    return not store.endswith("-keyToNumValues")
 
 
 def _queries(savepoint: Savepoint, root: str) -> list[QueryToLoad]:

@@ -48,6 +48,7 @@ class _Cut:
             "message": self._text(answer.message),
             "kind": self._optional(answer.kind),
             "problems": self._texts("problems", answer.problems),
+            "notes": self._texts("notes", answer.notes),
             "removed": self._texts("removed", answer.removed),
             "savepoint": answer.savepoint and self._savepoint(answer.savepoint),
             "details": answer.details and self._details(answer.details),

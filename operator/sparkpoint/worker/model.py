@@ -89,6 +89,8 @@ class Answer(Document):
     details: Details | None = None
     problems: tuple[Text, ...] = ()
     """What is wrong with a savepoint, a trial or a command line, one by one."""
+    notes: tuple[Text, ...] = ()
+    """What else is good to know of a trial."""
     removed: tuple[Text, ...] = ()
     """Epoch directories that were found, and are gone."""
     freed_bytes: int | None = None

@@ -86,6 +86,8 @@ def _command(trial: Trial, files: _Files) -> list[str]:
     }
     if trial.endpoint_url is not None:
         given["--endpoint-url"] = trial.endpoint_url
+    if trial.keep is not None:
+        given["--rehearsal-keep"] = trial.keep
     flags = ["--gated", *(["--rehearse-functions"] if trial.functions else [])]
     options = [word for option in given.items() for word in option]
     return [

@@ -1,10 +1,14 @@
 """`savepoint list`, `show`, `tag`, `delete`, `verify` and `copy`, and what savepoints go by."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.unit.cli.running import SAVEPOINT_KEYS, names, run, run_well
+
+VERIFIED = """{"answer": "Verified", "details": {"namespace": "default", "job": "visits",
+"queries": [{"name": "visits", "id": "1", "batch": 3, "rows": 47}]}}"""
 
 
 def test_list_can_be_narrowed_to_a_job_or_a_tag(repository: Path, checkpoint: Path) -> None:
@@ -126,6 +130,36 @@ def test_a_manifest_of_a_newer_format_is_not_ours_to_delete(repository: Path) ->
     assert outcome.code == 3
     assert "Update Sparkpoint" in outcome.err
     assert newer.exists()
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "good"),
+    [
+        (VERIFIED, 0, True),
+        ("""{"answer":"Corrupt","problems":["visits: Spark loads 5 rows"]}""", 5, False),
+        ("""{"answer":"Unknown","message":"visits: STDS_NO_SUCH_KIND"}""", 1, True),
+        ("not what a worker says", 1, True),
+    ],
+)
+def test_a_deep_verification_lets_a_worker_load_the_state(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, answer: str, code: int, good: bool
+) -> None:
+    asked: list[list[str]] = []
+
+    def worker(command: list[str], **_: object) -> "subprocess.CompletedProcess[bytes]":
+        asked.append(command)
+        return subprocess.CompletedProcess(command, 0, stdout=answer.encode())
+
+    monkeypatch.setattr("sparkpoint.cli.work.workers.subprocess.run", worker)
+
+    outcome = run("savepoint", "verify", "before-upgrade", "--deep", "--json")
+
+    assert (outcome.code, outcome.document["good"]) == (code, good)
+    (command,) = asked
+    assert command[1:4] == ["-m", "sparkpoint.worker", "verify"]
+    assert "--deep" in command
+    if code == 0:
+        assert outcome.document["savepoints"][0]["rows"] == {"visits": 47}
 
 
 def test_verify_reads_everything_and_tells_damage_by_exit_code(repository: Path) -> None:

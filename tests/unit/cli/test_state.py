@@ -245,7 +245,7 @@ def test_the_verdict_of_a_trial_is_the_exit_code(
         asked.append(command)
         return subprocess.CompletedProcess(command, 0, stdout=answer.encode())
 
-    monkeypatch.setattr("sparkpoint.cli.work.statecheck.subprocess.run", worker)
+    monkeypatch.setattr("sparkpoint.cli.work.workers.subprocess.run", worker)
     Path("visits.py").write_text("")
 
     outcome = run("state", "check", "--savepoint", "nightly", "--json", "--", "visits.py", "--x=1")
@@ -256,6 +256,7 @@ def test_the_verdict_of_a_trial_is_the_exit_code(
     assert (len(found) if isinstance(problems, int) else found) == problems
     (command,) = asked
     assert command[1:4] == ["-m", "sparkpoint.worker", "rehearse"]
+    assert "--replay" in command
     assert command[-3:] == ["--", "visits.py", "--x=1"]
 
 

@@ -4,8 +4,15 @@ import json
 
 import pytest
 
+from sparkpoint.state import StoreSurvey
 from sparkpoint.state.spark.words import condition_in
-from sparkpoint.worker.loading import views_of
+from sparkpoint.state.tally import StoreTally, Tally
+from sparkpoint.worker.deep import counted, load_state, miscounted
+from sparkpoint.worker.loading import Loaded, views_of
+from sparkpoint.worker.telling import Telling
+from tests.unit.savepoint.synthetic import SyntheticQuery
+from tests.unit.worker.asking import capture, repository_of
+from tests.unit.worker.conftest import Place
 
 
 def store(
@@ -70,3 +77,40 @@ def test_state_variables_are_read_by_name_and_timers_as_timers() -> None:
 )
 def test_of_a_trace_the_condition_and_the_last_cause_are_told(text: str, reason: str) -> None:
     assert condition_in(text) == reason
+
+
+def test_spark_must_load_as_many_rows_as_the_files_hold() -> None:
+    def surveyed(query: str, name: str, rows: int | None) -> StoreSurvey:
+        tally = None if rows is None else StoreTally(0, name, (Tally(rows=rows),))
+        return StoreSurvey(query, 0, None, "hdfs", name, (1,), tally)
+
+    expected = counted(
+        [
+            surveyed("totals", "default", 5),
+            surveyed("join", "left-keyToNumValues", 3),
+            surveyed("join", "left-keyWithIndexToValue", 7),
+            surveyed("rocks", "default", None),
+        ]
+    )
+    loaded = Loaded(rows={"totals": 4, "join": 7, "rocks": 9})
+
+    assert expected == {"totals": 5, "join": 7}
+    assert miscounted(loaded, expected) == (
+        "totals: Spark loads 4 rows of state, and its files hold 5",
+    )
+
+
+def test_state_that_spark_cannot_load_is_not_counted(
+    disk: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files may be such that nobody can: these are noise."""
+    SyntheticQuery(disk.local / "visits", provider="hdfs", seed="noise").run(3)
+    disk.publish()
+    capture(disk)
+    repository = repository_of(disk)
+    broken = Loaded(broken=("visits: EOFException",))
+    monkeypatch.setattr("sparkpoint.worker.deep.run_child", lambda *_: broken.model_dump_json())
+
+    found = load_state(repository, repository.find("first"), Telling("verify", write=print))
+
+    assert found == broken

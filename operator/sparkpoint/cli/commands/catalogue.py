@@ -59,20 +59,28 @@ def show(settings: Settings, reference: str, repository: str) -> Answer:
 )
 @click.argument("references", metavar="[NAME_OR_ID]...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Every savepoint of the repository.")
+@click.option(
+    "--deep", is_flag=True, help="Let Spark load all state, too, from a copy that is thrown away."
+)
 @repository_option
 @answering
 def verify(
-    settings: Settings, references: tuple[str, ...], everything: bool, repository: str
+    settings: Settings,
+    references: tuple[str, ...],
+    everything: bool,
+    deep: bool,
+    repository: str,
 ) -> Answer:
     """Read every byte of savepoints, and check that nothing is missing or damaged.
 
-    Exit code 5 if something is.
+    Exit code 5 if something is. With --deep Spark loads every store, and must find as many rows
+    there as the files hold; needs `pip install 'sparkpoint[spark]'`.
     """
     if everything == bool(references):
         raise click.UsageError("Give either savepoints to verify, or --all.")
     from sparkpoint.cli.work.verify import verify_savepoints
 
-    return verify_savepoints(settings, repository, references)
+    return verify_savepoints(settings, repository, references, deep=deep)
 
 
 @click.command(

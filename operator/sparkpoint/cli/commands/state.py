@@ -286,6 +286,11 @@ def migrate(
     "--functions", is_flag=True, help="Call functions that are sinks (foreachBatch), too."
 )
 @click.option(
+    "--replay/--no-replay",
+    default=True,
+    help="Let the code do the last batch again, and compare what it makes of it. On by default.",
+)
+@click.option(
     "--work-dir",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="DIR",
@@ -302,6 +307,7 @@ def check(
     master: str,
     deadline: int,
     functions: bool,
+    replay: bool,
     work_dir: Path | None,
     repository: str,
     script: tuple[str, ...],
@@ -309,8 +315,10 @@ def check(
     """Tell whether a script can go on from a savepoint: compatible, incompatible or unknown.
 
     The script runs as it is, for one batch, on a throw-away copy of the savepoint and with sinks
-    that write nothing; nothing of the job is touched. Without a script, only what files tell is
-    looked at, which can say no, but never yes. Exit code 0, 3 or 1.
+    that write nothing; nothing of the job is touched. Then it does the last batch again, and the
+    state that comes of it is compared with the savepoint's: what differs makes it unknown. Without
+    a script, only what files tell is looked at, which can say no, but never yes. Exit code 0, 3
+    or 1.
     """
     from sparkpoint.cli.work.statecheck import Checking, check_state
 
@@ -321,6 +329,7 @@ def check(
         master=master,
         deadline=deadline,
         functions=functions,
+        replay=replay,
         work_dir=work_dir,
     )
     return check_state(settings, repository, reference, wanted)

@@ -5,32 +5,26 @@ process of its own, on a throw-away copy and with sinks that write nothing.
 """
 
 import importlib.metadata
-import importlib.util
-import os
-import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-
-from pydantic import ValidationError
 
 from sparkpoint.cli.answer import Answer, Settings
 from sparkpoint.cli.exits import Exit
 from sparkpoint.cli.progress import shown_progress
 from sparkpoint.cli.render.documents import savepoint_document
 from sparkpoint.cli.work.places import open_repository
+from sparkpoint.cli.work.workers import ask_worker, require
 from sparkpoint.savepoint import Repository, Savepoint
 from sparkpoint.savepoint.progress import Amount
 from sparkpoint.state.compatibility import Finding
-from sparkpoint.state.errors import BadQueryError, MissingLibraryError
+from sparkpoint.state.errors import BadQueryError
 from sparkpoint.state.preflight import preflight
 from sparkpoint.worker.model import Answer as Verdict
 
 __all__ = ["Checking", "check_state"]
 
 _EXITS = {"compatible": Exit.OK, "incompatible": Exit.REFUSED, "unknown": Exit.FAILED}
-_LAST_LINES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +38,8 @@ class Checking:
     master: str
     deadline: int
     functions: bool
+    replay: bool
+    """Whether the last batch is done again by the code, and what comes of it compared."""
     work_dir: Path | None
 
 
@@ -56,7 +52,12 @@ def check_state(settings: Settings, location: str, reference: str, wanted: Check
     savepoint = repository.find(reference)
     version = wanted.spark_version or _installed()
     if wanted.script:
-        _require_runtime()
+        require(
+            *("pyspark", "aiohttp"),
+            purpose="trying out code needs Spark and the runtime",
+            extra="runtime",
+            instead="leave the script away to look at what files tell",
+        )
     found = preflight(repository, savepoint, spark_version=version, conf=conf)
     obstacles = [each for each in found if each.is_obstacle]
     tried: Verdict | None = None
@@ -68,20 +69,22 @@ def check_state(settings: Settings, location: str, reference: str, wanted: Check
     problems = [*(f"{each.message} {each.remedy}" for each in obstacles)]
     if tried is not None and verdict != "compatible":
         problems += tried.problems or (tried.message,)
+    notes = [f"{each.message} {each.remedy}" for each in found if not each.is_obstacle]
+    notes += tried.notes if tried is not None else ()
     document = {
         "repository": repository.store.uri,
         "savepoint": savepoint_document(savepoint),
         "verdict": verdict,
         "sparkVersion": version,
         "problems": problems,
-        "notes": [f"{each.message} {each.remedy}" for each in found if not each.is_obstacle],
+        "notes": notes,
         "rehearsed": tried is not None,
         "message": tried.message if tried is not None else None,
     }
     return Answer(
         document=document,
         text=_text(savepoint.key, verdict, tried),
-        notes=tuple(f"{each.message} {each.remedy}" for each in found if not each.is_obstacle),
+        notes=tuple(notes),
         alarm=" ".join(problems),
         exit=_EXITS[verdict],
     )
@@ -119,16 +122,6 @@ def _installed() -> str | None:
         return None
 
 
-def _require_runtime() -> None:
-    missing = [name for name in ("pyspark", "aiohttp") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise MissingLibraryError(
-            "trying out code needs Spark and the runtime. Install them with "
-            "`pip install 'sparkpoint[runtime]'`, and Java 17; or leave the script away to look at "
-            "what files tell."
-        )
-
-
 def _rehearsed(
     settings: Settings, repository: Repository, savepoint: Savepoint, wanted: Checking
 ) -> Verdict:
@@ -150,20 +143,6 @@ def _rehearsed(
         options = [word for option in given.items() for word in option]
         options += [word for each in wanted.conf for word in ("--conf", each)]
         options += ["--functions"] if wanted.functions else []
-        command = [sys.executable, "-m", "sparkpoint.worker", "rehearse", *options, "--"]
-        log = Path(folder, "log")
-        with log.open("wb") as output:
-            done = subprocess.run(
-                [*command, *wanted.script],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=output,
-                env=dict(os.environ),
-                check=False,
-            )
-        try:
-            return Verdict.model_validate_json(done.stdout)
-        except ValidationError:
-            lines = log.read_text(errors="replace").splitlines()[-_LAST_LINES:]
-            message = f"The trial ended without a word. It said last: {' / '.join(lines)}"
-            return Verdict(answer="Unknown", message=message)
+        options += ["--replay"] if wanted.replay else []
+        command = ["rehearse", *options, "--", *wanted.script]
+        return ask_worker(command, Path(folder), silence="Unknown")

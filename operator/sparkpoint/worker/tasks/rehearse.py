@@ -18,7 +18,7 @@ from sparkpoint.runtime.model import (
     Termination,
 )
 from sparkpoint.runtime.orders import Order
-from sparkpoint.savepoint import Repository
+from sparkpoint.savepoint import Repository, Savepoint
 from sparkpoint.savepoint.errors import SavepointError
 from sparkpoint.state.errors import StateError
 from sparkpoint.state.preflight import preflight
@@ -35,7 +35,7 @@ __all__ = ["USAGE", "Trial", "ended", "judged", "read"]
 USAGE = (
     "--savepoint NAME|ID --repository URI --job NAMESPACE/NAME [--epoch-dir URI --epoch N "
     "[--source-endpoint-url URL]] [--deadline SECONDS] [--master local[N]] [--conf KEY=VALUE]… "
-    "[--scratch PATH] [--functions] [--endpoint-url URL] -- script.py [argument…]"
+    "[--scratch PATH] [--functions] [--replay] [--endpoint-url URL] -- script.py [argument…]"
 )
 _DEADLINE = 600
 _MASTER = "local[1]"
@@ -65,6 +65,10 @@ class Trial:
     """Whether functions that are sinks are called, with rows that will come again."""
     command: tuple[str, ...]
     """The script and its arguments."""
+    replay: bool = False
+    """Whether the last batch is done again, and what comes of it compared."""
+    keep: str | None = None
+    """A repository for what the trial has made."""
     order: Order | None = None
     """The savepoint is not there yet: how it is to be taken. It goes when there is a verdict."""
 
@@ -91,6 +95,7 @@ def read(given: Given) -> Callable[[Telling], Answer]:
         conf=conf,
         scratch=given.path("--scratch") if given.has("--scratch") else None,
         functions=given.flag("--functions"),
+        replay=given.flag("--replay"),
         command=command,
         order=order_of(given, given.name("--savepoint")) if given.has("--epoch-dir") else None,
     )
@@ -114,17 +119,34 @@ def _verdict(trial: Trial, telling: Telling) -> Answer:
 
     match perform(trial, telling):
         case RehearsalInfo() as info:
-            return judged(info)
+            answer = judged(info)
         case last:
             return ended(last)
+    return _replayed(trial, answer, telling) if trial.replay else answer
+
+
+def _replayed(trial: Trial, answer: Answer, telling: Telling) -> Answer:
+    """The same with what the last batch shows, if nothing is wrong so far."""
+    from sparkpoint.worker.replay import compare, weighed
+    from sparkpoint.worker.trial import perform
+
+    if answer.answer != "Compatible":
+        return answer
+    repository, savepoint = _savepoint_of(trial)
+    found = compare(repository, savepoint, trial, perform, telling=telling)
+    return weighed(answer, found)
+
+
+def _savepoint_of(trial: Trial) -> tuple[Repository, Savepoint]:
+    namespace, _, job = trial.job.partition("/")
+    repository = Repository.open(open_store(trial.repository, trial.endpoint_url))
+    return repository, repository.find(trial.savepoint, namespace=namespace, job=job)
 
 
 def _told_by_files(trial: Trial, spark_version: str | None) -> Answer | None:
     """What is certain without a trial; some of it Spark would do wrongly without an error."""
-    namespace, _, job = trial.job.partition("/")
     try:
-        repository = Repository.open(open_store(trial.repository, trial.endpoint_url))
-        savepoint = repository.find(trial.savepoint, namespace=namespace, job=job)
+        repository, savepoint = _savepoint_of(trial)
         found = preflight(repository, savepoint, spark_version=spark_version, conf={})
     except (SavepointError, StorageError, CheckpointError, StateError):
         return None  # the driver says what cannot be read, and whether that may pass

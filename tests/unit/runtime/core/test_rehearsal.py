@@ -94,6 +94,7 @@ class World:
             options,
             scratch,
             trials,
+            job="tests/job",
             is_called_off=lambda: self.is_called_off,
             nudge=self.nudged.set,
             monotonic=lambda: self.now,
