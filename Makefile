@@ -1,7 +1,7 @@
 # The commands of this project. `make demo` and `make test` do their own set-up.
 .DEFAULT_GOAL := help
 .PHONY: help setup require airflow-setup lock crds demo demo-down test test-fast test-airflow lint helm-lint format bench \
-        bench-scale soak chaos cluster-up cluster-down images clean clean-cache
+        bench-scale spark-versions soak chaos cluster-up cluster-down images clean clean-cache
 
 UV_VERSION := 0.13.7
 CACHE      := $(or $(SPARKPOINT_CACHE),$(HOME)/.cache/sparkpoint)
@@ -98,6 +98,9 @@ bench: setup ## Measure, and write docs/benchmarks.md
 
 bench-scale: setup ## Measure the operator with up to 3,000 jobs, and write docs/scale.md [JOBS="100 300"]
 	@$(PY) -m tests.bench.scale $(if $(JOBS),--jobs $(JOBS))
+
+spark-versions: setup ## Run queries from each Spark to each, and write docs/spark-versions.md
+	@$(PY) -m tests.spark.versions
 
 cluster-up: setup ## Raise the local Kubernetes [CLUSTER=demo] [CONTEXT=name]
 	@$(PY) -m dev.cluster up

@@ -1,0 +1,84 @@
+"""A Spark of some version that runs queries: `python -m tests.spark.versions.run ORDER ANSWER`.
+
+The order is a list of queries with their places; the answer, in the same order, is what each of
+them has come to.
+"""
+
+import json
+import os
+import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.spark.versions.queries import PROVIDERS, QUERIES, Output
+from tests.spark.versions.rows import schema
+
+__all__ = ["main"]
+
+_AT_ONCE = 4
+_SECONDS = 240
+_CONF = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.log.level": "ERROR",
+}
+Answer = dict[str, Any]
+
+
+def main(order: Path, answer: Path) -> int:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]").appName("versions")
+    for key, value in _CONF.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        answers = list(pool.map(lambda each: _run(spark, each), json.loads(order.read_text())))
+    answer.write_text(json.dumps({"spark": spark.version, "answers": answers}))
+    spark.stop()
+    return 0
+
+
+def _run(spark: SparkSession, order: dict[str, str]) -> Answer:
+    """The rows that a query gave to its sink, or what it died of."""
+    query = QUERIES[order["query"]]
+    rows: list[Output] = []
+    session = spark.newSession()  # confs of its own, also while others start
+    for key, value in PROVIDERS[order["provider"]].items():
+        session.conf.set(key, value)
+
+    def keep(batch: DataFrame, _: int) -> None:
+        rows.extend(tuple(row) for row in batch.collect())
+
+    stream = session.readStream.schema(schema()).option("maxFilesPerTrigger", 1)
+    frame = query.build(stream.json(order["input"])).select(*query.columns)
+    writer = frame.writeStream.outputMode(query.mode).foreachBatch(keep)
+    writer = writer.option("checkpointLocation", order["checkpoint"]).trigger(availableNow=True)
+    started = writer.start()
+    try:
+        if not started.awaitTermination(_SECONDS):
+            return {"died": "DEADLINE", "of": f"It did not end within {_SECONDS} s."}
+    # Whatever it is: that it died, and of what, is what is to be found out.
+    except Exception as error:
+        return _died(str(error))
+    return {"rows": rows}
+
+
+def _died(message: str) -> Answer:
+    # The outermost only says that the query has failed.
+    conditions = re.findall(r"\[([A-Z][A-Z0-9_.]+)\]", message)
+    named = [name for name in conditions if name != "STREAM_FAILED"]
+    if "UnsupportedLogVersion" in message or "maximum supported log version" in message:
+        named = ["UnsupportedLogVersion", *named]
+    return {"died": named[0] if named else "?", "of": message[:2000]}
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))
