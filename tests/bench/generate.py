@@ -44,6 +44,7 @@ def main(arguments: list[str]) -> int:
         {
             "spark.driver.memory": "3g",
             "spark.sql.shuffle.partitions": str(PARTITIONS),
+            "spark.sql.codegen.wholeStage": "true",
             **PROVIDERS["rocksdb-changelog"],
         },
     )

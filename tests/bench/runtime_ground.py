@@ -44,6 +44,7 @@ def busy_setting(root: Path) -> Setting:
         **PROVIDERS["rocksdb-changelog"],
         "spark.sql.shuffle.partitions": "4",
         "spark.sql.streaming.stateStore.minDeltasForSnapshot": "10",
+        "spark.sql.codegen.wholeStage": "true",
     }
     return Setting(root, confs=confs, variables={"SPARK_SUBMIT_OPTS": ""})
 
