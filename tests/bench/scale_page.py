@@ -194,18 +194,18 @@ So whoever plays the pods has to be whoever plays the agents.
 
 Jobs that run well are looked at every 15 s, all of them together at most 20 times in a second;
 their scripts in ConfigMaps are read every 15 s, ten in a second at most; a status that differs in
-its progress alone is written every 30 s, five in a second at most. So 3,000 jobs cost what 300
-do, and their progress is shown ten minutes late. What happens to a job, its pods or its
-savepoints wakes it at once, however many there are.
+its progress alone is written every 30 s, five in a second at most. So looking
+costs no more from 300 jobs on, and of 3,000 the progress that is shown may be ten minutes old.
+What happens to a job, its pods or its savepoints wakes it at once, however many there are.
 
 A resource that waits is a timer and an entry in a few dictionaries, in which each name of a field
 is kept once; kopf keeps a watch per kind, and adds and removes finalizers. It has neither daemons
-(28 KB for each, and the body with all its `managedFields`) nor a diff base, for which it copies
+(each holds the body with all its `managedFields`) nor a diff base, for which it copies
 every object of every event; and its connections are counted, as it opens one for each of a
 thousand finalizers at once, with 256 KB of buffers each. Jobs whose spec was changed go before
 what is under way.
 
 A thousand jobs that are applied at once are as many events that kopf holds until their finalizers
 are on: what that takes for a moment stays with the process, as Python gives memory back only in
-whole megabytes. An operator that starts with the same jobs needs a third less.
+whole megabytes. An operator that starts with the same jobs needs less: see the table.
 """
