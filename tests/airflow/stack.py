@@ -9,13 +9,15 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.processes import end_session
+from tests.support.processes import end_session, session_of
 
-__all__ = ["Stack"]
+__all__ = ["Load", "Stack"]
 
 _PATIENCE = 300.0
 """Seconds: a busy machine is no failure."""
@@ -26,6 +28,27 @@ def _free_port() -> int:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         return int(listening.getsockname()[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Of some processes."""
+
+    seconds: float
+    """Of a processor, also by children that have ended."""
+    memory: int
+    """Bytes; what several processes share is counted once."""
+
+
+def _load(processes: Sequence[int]) -> Load:
+    seconds, memory = 0.0, 0
+    for process in processes:
+        with suppress(FileNotFoundError, ProcessLookupError):
+            stat = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+            seconds += sum(map(int, stat[11:15])) / os.sysconf("SC_CLK_TCK")
+            rollup = Path(f"/proc/{process}/smaps_rollup").read_text()
+            memory += 1024 * int(rollup.partition("\nPss:")[2].split()[0])
+    return Load(seconds, memory)
 
 
 class Stack:
@@ -215,6 +238,17 @@ class Stack:
         """Its task instances."""
         found = self.ask("GET", f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances?limit=1000")
         return list(found["task_instances"])
+
+    def load(self) -> dict[str, Load]:
+        """What each component has taken so far, with all that it started; its tasks apart."""
+        found = {}
+        for name, process in self._processes.items():
+            members = session_of(process.pid)
+            own = [process.pid] if name == "scheduler" else members
+            found[name] = _load(own)
+            if name == "scheduler":
+                found["workers"] = _load([member for member in members if member != process.pid])
+        return found
 
     def read(self, name: str) -> str:
         """A file in its home; empty if there is none."""

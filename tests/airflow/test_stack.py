@@ -12,7 +12,7 @@ What may happen to a savepoint (`docs/airflow.md`, "When things fail"), and wher
     same run twice                  `test_runs_at_once…`, here
     operator down                   `one` begins so; to the end of patience in test_trigger.py
     API server does not answer      test_trigger.py
-    Airflow down for three ticks    test_dags.py
+    Airflow down for three ticks    test_dags.py, and for real in test_ticks.py
     two Airflows, two DAGs          test_operators.py
     cleanup twice at once           tests/unit/airflow/test_retention.py
     bad input                       test_operators.py and test_dags.py, with the sentences
@@ -40,6 +40,7 @@ pytestmark = pytest.mark.timeout(900)
 _DAG, _CLEANUP = "sparkpoint_savepoints", "sparkpoint_cleanup"
 _SLOTS = 3
 _MANY = 8
+"""Two hundred are in test_load.py."""
 _DYING = ("triggerer", "scheduler")
 
 

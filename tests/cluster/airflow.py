@@ -1,55 +1,48 @@
-"""Airflow against the cluster of the tests: its own environment, its own account, a run at a time.
+"""A whole Airflow against the cluster of the tests: its own environment, its own account.
 
-A run is `dag.test()` in a process of Airflow's environment, with the real hooks and the real
-trigger. Its account has the rights that the chart gives it and no others.
+Its processes are those of any Airflow, with the real hooks and the real trigger. Its account has
+the rights that the chart gives it and no others.
 """
 
 import json
-import os
-import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from dev.cluster.lifecycle import Cluster
 from sparkpoint.airflow.rights import RIGHTS
 from sparkpoint.api.common import GROUP
 from tests.airflow.home import ROOT, environment
+from tests.airflow.stack import Stack
 from tests.cluster.namespace import Namespace
 
-__all__ = ["Airflow"]
+__all__ = ["CLEANUP", "DRILL", "SAVEPOINTS", "airflow_for"]
 
-_PYTHON = ROOT / ".venv-airflow" / "bin" / "python"
-_NAME = "airflow"
+SAVEPOINTS: Final = "sparkpoint_savepoints"
+CLEANUP: Final = "sparkpoint_cleanup"
+DRILL: Final = "sparkpoint_restore_drill"
+_PYTHON: Final = ROOT / ".venv-airflow" / "bin" / "python"
+_NAME: Final = "airflow"
+_SETTINGS: Final = {
+    # Every twenty seconds, and a savepoint at every other tick.
+    "SPARKPOINT_SAVEPOINTS_SCHEDULE": "* * * * * */20",
+    "SPARKPOINT_SAVEPOINTS_EVERY": "40s",
+    "SPARKPOINT_CLEANUP_SCHEDULE": "0 0 29 2 *",
+    "SPARKPOINT_DRILL_SCHEDULE": "0 0 29 2 *",
+}
 
 
-class Airflow:
-    """In one namespace."""
-
-    def __init__(self, cluster: Cluster, namespace: Namespace, folder: Path) -> None:
-        assert _PYTHON.exists(), "Airflow is not installed: make airflow-setup"
-        self._folder = folder
-        namespace.apply(*_account(namespace.name))
-        config = folder / "airflow.kubeconfig"
-        config.write_text(json.dumps(_config(cluster, namespace)))
-        self._environment = os.environ | environment(folder, config, namespace.name)
-
-    def run(self, dag: str, *results: str, **params: Any) -> dict[str, Any]:
-        """The run's `state`, those of its `tasks`, and the `results` of some."""
-        told = self._folder / "told.json"
-        told.unlink(missing_ok=True)
-        done = subprocess.run(
-            [_PYTHON, "-m", "tests.airflow.once", dag, json.dumps(params), told, *results],
-            cwd=ROOT,
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=600,
-        )
-        assert told.exists(), f"{done.stdout}{done.stderr}"
-        found: dict[str, Any] = json.loads(told.read_text())
-        assert found["state"] == "success", f"{found}\n{done.stdout[-8000:]}{done.stderr[-4000:]}"
-        return found
+def airflow_for(cluster: Cluster, namespace: Namespace, folder: Path) -> Stack:
+    """Not yet up; its connection leads to this namespace."""
+    assert _PYTHON.exists(), "Airflow is not installed: make airflow-setup"
+    namespace.apply(*_account(namespace.name))
+    config = folder / "airflow.kubeconfig"
+    config.write_text(json.dumps(_config(cluster, namespace)))
+    settings = environment(folder, config, namespace.name) | _SETTINGS
+    # All else the stack knows better.
+    own = ("AIRFLOW_CONN_", "SPARKPOINT_")
+    given = {name: value for name, value in settings.items() if name.startswith(own)}
+    del given["SPARKPOINT_POOL"]
+    return Stack(folder, ROOT / "dags", given, python=str(_PYTHON))
 
 
 def _account(namespace: str) -> list[dict[str, Any]]:

@@ -90,6 +90,11 @@ class Job:
         self.spec = copy.deepcopy(spec)
         self.fed = 0
 
+    @property
+    def output(self) -> str:
+        """The folder of its counts."""
+        return str(self.spec["args"][1]).removeprefix("--output=")
+
     def begin(self, source: str | None = None) -> None:
         """Everything that it needs, some input, and wait until it runs with the right counts."""
         self.lay_ground()
@@ -150,7 +155,7 @@ class Job:
         """The counts equal the recomputed truth of all that was fed."""
         self.namespace.await_true(
             f"counts of {self.fed} files",
-            lambda: output(self.namespace) == truth(self.fed),
+            lambda: output(self.namespace, self.output) == truth(self.fed),
             seconds=seconds,
             pods=self.drivers(),
         )

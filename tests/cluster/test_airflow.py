@@ -1,91 +1,246 @@
-"""The DAGs on a real job: a savepoint per run, exact counts after a restore, a cleanup, a drill."""
+"""A whole Airflow, the operator and two real jobs: runs of the schedule, a cleanup, a drill.
+
+Three ticks take a savepoint of each job. During the second one the operator is away for a minute,
+and the triggerer and the scheduler are killed while the tasks wait.
+"""
 
 import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dev.cluster.lifecycle import Cluster
-from tests.cluster.airflow import Airflow
+from dev.operator import NAMESPACE
+from tests.airflow.stack import Stack
+from tests.cluster.airflow import CLEANUP, DRILL, SAVEPOINTS, airflow_for
 from tests.cluster.cli import Cli
 from tests.cluster.namespace import Namespace
 from tests.cluster.operated import Job, job_spec
 
-pytestmark = [pytest.mark.cluster, pytest.mark.soak, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.cluster, pytest.mark.soak, pytest.mark.timeout(1800)]
 
-_DRILL = "airflow.sparkpoint.dev/drill=args[1]=--output=/data/drill"
+_RUN = "airflow.sparkpoint.dev/run"
 _RESULT = "airflow.sparkpoint.dev/drilled"
+_AWAY = 60.0
+"""Seconds that tasks wait while there is no operator."""
 
 
-def test_the_dags_take_savepoints_clean_up_and_prove_one_restorable(
-    operator: Cluster, namespace: Namespace, tmp_path: Path
+@pytest.fixture
+def airflow(operator: Cluster, namespace: Namespace, tmp_path: Path) -> Iterator[Stack]:
+    made = airflow_for(operator, namespace, tmp_path)
+    try:
+        made.up()
+        made.pool(4)
+        yield made
+    finally:
+        made.down()
+
+
+def test_three_ticks_a_cleanup_and_a_drill_of_two_jobs(
+    operator: Cluster, namespace: Namespace, airflow: Stack, tmp_path: Path
 ) -> None:
-    job = Job(namespace, job_spec())
-    airflow = Airflow(operator, namespace, tmp_path)
-    job.begin()
+    jobs = _begin(namespace)
+    names = [job.name for job in jobs]
+    [visits, _] = jobs
 
-    # One for each run, whether the job is due or it is forced; none of a job that is fresh.
-    airflow.run("sparkpoint_savepoints")
-    [first] = _savepoints(namespace)
-    job.feed(1)
-    job.await_exact()
-    airflow.run("sparkpoint_savepoints")
-    assert _savepoints(namespace) == [first]
-    airflow.run("sparkpoint_savepoints", force=True)
-    [second] = set(_savepoints(namespace)) - {first}
-    batches = [job.savepoint(name)["batch"] for name in (first, second)]
-    assert batches[0] < batches[1], batches
+    _ticks(operator, airflow, jobs)
+
+    # One savepoint for each job and each run of the schedule, and none of them was tried again.
+    runs = airflow.runs(SAVEPOINTS)
+    assert {(run["run_type"], run["state"]) for run in runs} == {("scheduled", "success")}
+    told = Counter((_job_of(body), _run_of(body)) for body in _bodies(namespace))
+    assert set(told.values()) == {1}
+    assert {run for _, run in told} <= {_moment(run) for run in runs}
+    tries = [task["try_number"] for run in runs for task in _taking(airflow, run["dag_run_id"])]
+    assert set(tries) == {1}
+    for name in names:
+        assert _stored(visits, name) == set(_savepoints(namespace, name))
 
     # What came after the second is computed again.
-    job.feed(1)
-    job.await_exact()
-    sparkpoint = Cli(operator, namespace, tmp_path)
-    sparkpoint.run("restore", "visits", "--savepoint", second, "--sink", "rewind")
-    assert job.status()["restoredFrom"]["name"] == second
-    job.feed(1)
-    job.await_exact()
+    second = _savepoints(namespace, visits.name)[1]
+    Cli(operator, namespace, tmp_path).run(
+        "restore", visits.name, "--savepoint", second, "--sink", "rewind"
+    )
+    assert visits.status()["restoredFrom"]["name"] == second
+    _feed(jobs)
 
-    # The newest stays, and what the job began from; the first goes, with its data.
-    airflow.run("sparkpoint_savepoints", force=True)
-    before = set(_savepoints(namespace))
-    rules = {"last": 1, "grace": "1s", "max_fraction": 1, "jobs": ["visits"]}
-    shown = airflow.run("sparkpoint_cleanup", "plan", **rules, dry_run=True)
-    [plan] = shown["results"]["plan"]
-    going = {each["name"] for each in plan["remove"]}
-    assert first in going, plan
-    assert second not in going, plan
-    assert set(_savepoints(namespace)) == before
-    done = airflow.run("sparkpoint_cleanup", "report", **rules)
-    assert set(_savepoints(namespace)) == before - going
-    assert {name.split("/")[1] for name in done["results"]["report"]["removed"]} == going
-    stored = job.files("/data/savepoints/savepoints", "*/visits/*.json")
-    assert {Path(name).stem for name in stored} == before - going
+    # The newest stays, and what a job began from; others go, with their data.
+    rules = {"last": 1, "grace": "1s", "max_fraction": 1}
+    before = {name: _savepoints(namespace, name) for name in names}
+    plan = {each["job"]: each for each in _run(airflow, CLEANUP, "plan", **rules, dry_run=True)}
+    going = {name: {each["name"] for each in plan[name]["remove"]} for name in names}
+    assert {name: _savepoints(namespace, name) for name in names} == before
+    assert second not in going[visits.name]
+    for name in names:
+        assert before[name][0] in going[name]
+        assert before[name][-1] not in going[name]
+    done = _run(airflow, CLEANUP, "report", **rules)
+    asked = {f"{namespace.name}/{each}" for name in names for each in going[name]}
+    assert set(done["removed"]) == asked
+    left = {name: set(before[name]) - going[name] for name in names}
+    for name in names:
+        assert set(_savepoints(namespace, name)) == left[name]
+        assert _stored(visits, name) == left[name]
 
-    # The newest can be restored: a copy of the job has gone on from it, and has left nothing.
-    job.feed(1)
-    job.await_exact()
-    namespace.kubectl("annotate", "ssj", "visits", _DRILL)
-    airflow.run("sparkpoint_restore_drill", level="Content")
-    [result] = _drilled(namespace)
-    assert (result["good"], result["restored"], result["problems"]) == (True, True, [])
-    assert set(_savepoints(namespace)) == before - going
-    namespace.await_true("the copy is gone", lambda: _jobs(namespace) == ["visits"], seconds=180)
-    job.await_exact()
+    # Copies of the jobs have gone on from the newest ones, and have left nothing.
+    for name in names:
+        drill = f"airflow.sparkpoint.dev/drill=args[1]=--output=/data/drill-{name}"
+        namespace.kubectl("annotate", "ssj", name, drill)
+    _run(airflow, DRILL)
+    results = _drilled(namespace)
+    good = [(each["good"], each["restored"], each["problems"]) for each in results]
+    assert good == [(True, True, [])] * 2
+    namespace.await_true(
+        "the copies are gone", lambda: _jobs(namespace) == sorted(names), seconds=180
+    )
+    for name in names:
+        assert _stored(visits, name) == left[name]
+    _feed(jobs)
+    assert all(each["rows"] for each in results), results
+
+
+def _begin(namespace: Namespace) -> list[Job]:
+    """Two jobs that read the same and write apart."""
+    first, other = Job(namespace, job_spec()), Job(namespace, job_spec(), name="others")
+    other.spec["args"][1] = "--output=/data/others"
+    first.lay_ground()
+    first.put_script()
+    for job in (first, other):
+        job.apply()
+    _feed([first, other])
+    for job in (first, other):
+        job.await_phase("Running")
+        namespace.kubectl("wait", "--for=condition=Ready", f"ssj/{job.name}", "--timeout=60s")
+    return [first, other]
+
+
+def _feed(jobs: list[Job]) -> None:
+    """More input, until both have counted it."""
+    jobs[0].feed(1)
+    for job in jobs:
+        job.fed = jobs[0].fed
+        job.await_exact()
+
+
+def _ticks(cluster: Cluster, airflow: Stack, jobs: list[Job]) -> None:
+    """Until runs of the schedule have taken three savepoints of each job."""
+    airflow.known(SAVEPOINTS)
+    _await_savepoints(airflow, jobs, 1)
+    with _operator_away(cluster):
+        airflow.until(lambda: _waiting(airflow), lambda: "nobody waits")
+        for name in ("triggerer", "scheduler"):
+            airflow.kill(name)
+        for name in ("triggerer", "scheduler"):
+            airflow.start(name)
+        time.sleep(_AWAY)
+    _await_savepoints(airflow, jobs, 2)
+    _feed(jobs)
+    _await_savepoints(airflow, jobs, 3)
+    airflow.until(lambda: _is_paused(airflow), lambda: "there is no time between two runs")
+
+
+def _is_paused(airflow: Stack) -> bool:
+    """Between two runs: one that is under way goes no further in a DAG that is paused."""
+    if _under_way(airflow):
+        return False
+    airflow.pause(SAVEPOINTS)
+    if not _under_way(airflow):
+        return True
+    airflow.known(SAVEPOINTS)
+    return False
+
+
+@contextmanager
+def _operator_away(cluster: Cluster) -> Iterator[None]:
+    place = ("-n", NAMESPACE, "deployment/sparkpoint-operator")
+    cluster.kubectl("scale", *place, "--replicas=0")
+    cluster.kubectl("-n", NAMESPACE, "delete", "pods", "--all", "--timeout=90s")
+    try:
+        yield
+    finally:
+        cluster.kubectl("scale", *place, "--replicas=1")
+        cluster.kubectl("rollout", "status", *place, "--timeout=120s", timeout=150)
+
+
+def _await_savepoints(airflow: Stack, jobs: list[Job], count: int) -> None:
+    """So many of each job, by runs that have ended well."""
+
+    def there() -> bool:
+        runs = airflow.runs(SAVEPOINTS)
+        assert "failed" not in [run["state"] for run in runs]
+        ended = {_moment(run) for run in runs if run["state"] == "success"}
+        bodies = _bodies(jobs[0].namespace) if len(ended) >= count else []
+        taken = Counter(_job_of(body) for body in bodies if _run_of(body) in ended)
+        return all(taken[job.name] >= count for job in jobs)
+
+    airflow.until(there, lambda: f"not {count} savepoints each: {airflow.runs(SAVEPOINTS)}")
+
+
+def _waiting(airflow: Stack) -> bool:
+    """Whether a run waits for savepoints, and does nothing else."""
+    runs = [_taking(airflow, run) for run in _under_way(airflow)]
+    return any(tasks and {each["state"] for each in tasks} == {"deferred"} for tasks in runs)
+
+
+def _under_way(airflow: Stack) -> list[str]:
+    runs = airflow.runs(SAVEPOINTS)
+    return [run["dag_run_id"] for run in runs if run["state"] in ("queued", "running")]
+
+
+def _taking(airflow: Stack, run: str) -> list[dict[str, Any]]:
+    """One for each job; a run that finds none due has none."""
+    tasks = airflow.tasks(SAVEPOINTS, run)
+    return [each for each in tasks if each["task_id"] == "job.take" and each["map_index"] >= 0]
+
+
+def _run(airflow: Stack, dag: str, task: str | None = None, **params: Any) -> Any:
+    """By hand; what a task of it returned."""
+    airflow.known(dag)
+    run = airflow.run(dag, **params)
+    assert airflow.ended(dag, run) == "success", airflow.tasks(dag, run)
+    return airflow.result(dag, run, task) if task else None
 
 
 def _bodies(namespace: Namespace) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(namespace.kubectl("get", "ssp", "-o", "json"))["items"]
-    return found
+    """Those that hold a capture, and do not make another one known."""
+    found = json.loads(namespace.kubectl("get", "ssp", "-o", "json"))["items"]
+    return [body for body in found if "existing" not in body["spec"] and not _is_going(body)]
 
 
-def _savepoints(namespace: Namespace) -> list[str]:
-    """Names of those that hold a capture, and do not make another one known."""
-    return [
-        str(body["metadata"]["name"])
-        for body in _bodies(namespace)
-        if "existing" not in body["spec"] and "deletionTimestamp" not in body["metadata"]
-    ]
+def _is_going(body: dict[str, Any]) -> bool:
+    return "deletionTimestamp" in body["metadata"]
+
+
+def _job_of(body: dict[str, Any]) -> str:
+    return str(body["spec"]["jobRef"]["name"])
+
+
+def _run_of(body: dict[str, Any]) -> str:
+    """The time of the run that asked for it."""
+    dag, moment = body["metadata"]["annotations"][_RUN].split()
+    assert dag == SAVEPOINTS
+    return str(moment)
+
+
+def _moment(run: dict[str, Any]) -> str:
+    return str(run["logical_date"].replace("Z", "+00:00"))
+
+
+def _savepoints(namespace: Namespace, job: str) -> list[str]:
+    """Of a job, oldest first."""
+    made = [body["metadata"] for body in _bodies(namespace) if _job_of(body) == job]
+    return [about["name"] for about in sorted(made, key=lambda each: each["creationTimestamp"])]
+
+
+def _stored(of: Job, job: str) -> set[str]:
+    """What the repository has of a job."""
+    files = of.files("/data/savepoints/savepoints", f"*/{job}/*.json")
+    return {Path(name).stem for name in files}
 
 
 def _drilled(namespace: Namespace) -> list[dict[str, Any]]:
@@ -96,4 +251,4 @@ def _drilled(namespace: Namespace) -> list[dict[str, Any]]:
 
 def _jobs(namespace: Namespace) -> list[str]:
     listed = json.loads(namespace.kubectl("get", "ssj", "-o", "json"))["items"]
-    return [str(body["metadata"]["name"]) for body in listed]
+    return sorted(str(body["metadata"]["name"]) for body in listed)

@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["alive", "await_end", "end_session"]
+__all__ = ["alive", "await_end", "end_session", "session_of"]
 
 
 def alive(process: int) -> bool:
@@ -29,7 +29,7 @@ def await_end(process: int, *, seconds: float = 10) -> None:
 def end_session(leader: int) -> None:
     """Kill a process that began a session, and all that it started, in whatever groups they are."""
     deadline = time.monotonic() + 60
-    while members := _session(leader):
+    while members := session_of(leader):
         assert time.monotonic() < deadline, f"processes {members} cannot be killed"
         for member in members:
             with suppress(ProcessLookupError):
@@ -37,7 +37,7 @@ def end_session(leader: int) -> None:
         time.sleep(0.05)
 
 
-def _session(leader: int) -> list[int]:
+def session_of(leader: int) -> list[int]:
     """Those of its processes that run; children stay in it when their parent ends."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
