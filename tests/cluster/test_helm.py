@@ -8,6 +8,7 @@ the operator, of `helm test`, and every driver, executor and worker are proven t
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,14 +27,15 @@ from dev.jobs import toolbox, volume_claim
 from dev.operator import development_values
 from tests.cluster.namespace import Namespace
 from tests.cluster.operated import Job, job_spec
+from tests.cluster.replicas import Replicas
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
 
 _CLUSTER = os.environ.get("TEST_CLUSTER", "test") + "-helm"
 _SYSTEM = "sparkpoint-system"
 _JOBS = "shop"
-_FIELD = "restartNonce"
-"""Optional, and named by no rule: an older definition may well have lacked it."""
+_COLUMN = "Restored-From"
+"""What an older definition may well have lacked. No field: an operator refuses to act without."""
 _RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
 
 
@@ -82,19 +84,26 @@ class Release:
 def test_jobs_run_on_through_every_change_of_the_release(own: Cluster, tmp_path: Path) -> None:
     release, namespace = Release(own), Namespace(own, _JOBS)
     release.put(_older_chart(tmp_path))
-    assert not _knows_field(own)
+    assert not _shows_column(own)
     release.test()
     job = Job(namespace, job_spec())
     _begin(job)
-    driver = _driver(job)
+    pods = _pods(job)
 
     # An upgrade brings what the definition lacked, and the job does not notice.
     release.put(CHART)
-    assert _knows_field(own)
+    assert _shows_column(own)
     assert "Succeeded" in release.test()
     job.feed(1)
     job.await_exact()
-    assert _driver(job) == driver
+    assert _pods(job) == pods
+
+    # One of two operators acts. Frozen, it is followed; when it wakes up, it changes nothing.
+    release.put(CHART, replicas=2)
+    _fail_over(job, Replicas(own, _SYSTEM))
+    job.feed(1)
+    job.await_exact()
+    assert _pods(job) == pods
 
     # The same release without any right beyond its namespaces still stops, captures and starts.
     release.put(CHART, watch={"scope": "Namespaces", "namespaces": [_JOBS]})
@@ -116,20 +125,20 @@ def test_jobs_run_on_through_every_change_of_the_release(own: Cluster, tmp_path:
         release.put(CHART, replicas=2, leaderElection={"enabled": False})
 
     # Without the operator the job runs on, with all that is its own.
-    driver = _driver(job)
+    pods = _pods(job)
     assert "statefulsparkjobs.sparkpoint.dev" in release.uninstall()
     assert own.kubectl("-n", _SYSTEM, "get", "deployments", "-o", "name") == ""
-    assert _knows_field(own)
+    assert _shows_column(own)
     assert job.savepoint("mine")["phase"] == "Completed"
     namespace.kubectl("get", "serviceaccount/spark", "role/sparkpoint-driver")
     job.feed(1)
     job.await_exact()
-    assert _driver(job) == driver
+    assert _pods(job) == pods
 
     # It comes back, finds everything, and ends the job in order.
     release.put(CHART)
     job.await_phase("Running")
-    assert _driver(job) == driver
+    assert _pods(job) == pods
     namespace.kubectl("delete", "ssj", job.name, "--timeout=180s", timeout=200)
     namespace.await_true(
         "the driver's pod to go",
@@ -138,29 +147,68 @@ def test_jobs_run_on_through_every_change_of_the_release(own: Cluster, tmp_path:
     )
 
 
+def _fail_over(job: Job, replicas: Replicas) -> None:
+    """Freeze the operator that acts until the other one has, and let it look again."""
+    first = replicas.acting()
+    _await_idle(job.namespace, replicas, first)
+    written = replicas.writes(first)
+
+    with replicas.frozen(first) as since:
+        job.namespace.await_true(
+            "another operator to act", lambda: replicas.acting() != first, seconds=60
+        )
+        print(f"followed after {time.monotonic() - since:.1f} s")
+        job.ask_for_savepoint("meanwhile")
+        job.await_savepoint("meanwhile")
+        second = replicas.acting()
+
+    assert {first, second} == set(replicas.pods())
+    looks = replicas.looks(first)
+    job.ask_for_savepoint("afterwards")
+    job.await_savepoint("afterwards")
+    job.namespace.await_true(
+        "the first one to look", lambda: replicas.looks(first) > looks + 2, seconds=60
+    )
+    assert (replicas.leads(first), replicas.leads(second)) == (False, True)
+    assert replicas.writes(first) == written
+    assert replicas.acting() == second
+
+
+def _await_idle(namespace: Namespace, replicas: Replicas, pod: str) -> None:
+    """Until it has nothing to write for some seconds."""
+    seen: list[float] = []
+
+    def is_idle() -> bool:
+        seen.append(replicas.writes(pod))
+        return len(seen) > 2 and seen[-1] == seen[-2] == seen[-3]
+
+    namespace.await_true("an operator that has nothing to do", is_idle, seconds=120)
+
+
 def _older_chart(folder: Path) -> Path:
-    """This chart with a lower version and a definition that lacks a field."""
+    """This chart with a lower version and a definition that shows less."""
     chart = folder / "older"
     shutil.copytree(CHART, chart)
     about = yaml.safe_load((chart / "Chart.yaml").read_text())
     (chart / "Chart.yaml").write_text(yaml.safe_dump({**about, "version": "0.0.1"}))
     file = chart / "files" / "crds" / "statefulsparkjobs.yaml"
     definition = yaml.safe_load(file.read_text())
-    del _spec_fields(definition)[_FIELD]
+    [version] = definition["spec"]["versions"]
+    version["additionalPrinterColumns"].remove(_column(version))
     file.write_text(yaml.safe_dump(definition))
     return chart
 
 
-def _spec_fields(definition: dict[str, Any]) -> dict[str, Any]:
-    [version] = definition["spec"]["versions"]
-    spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
-    fields: dict[str, Any] = spec["properties"]
-    return fields
+def _column(version: dict[str, Any]) -> dict[str, Any]:
+    """As the definition has it; empty if it has not."""
+    columns = version["additionalPrinterColumns"]
+    return next((column for column in columns if column["name"] == _COLUMN), {})
 
 
-def _knows_field(cluster: Cluster) -> bool:
+def _shows_column(cluster: Cluster) -> bool:
     text = cluster.kubectl("get", "crd", "statefulsparkjobs.sparkpoint.dev", "-o", "json")
-    return _FIELD in _spec_fields(json.loads(text))
+    [version] = json.loads(text)["spec"]["versions"]
+    return bool(_column(version))
 
 
 def _clusterwide(cluster: Cluster) -> list[str]:
@@ -180,6 +228,13 @@ def _begin(job: Job) -> None:
     job.await_phase("Running")
 
 
-def _driver(job: Job) -> tuple[str, int]:
-    """The driver that runs, and its epoch."""
-    return job.driver_pods()[-1]["metadata"]["uid"], job.status()["epoch"]
+def _pods(job: Job) -> tuple[set[str], int]:
+    """Driver and executors that run, and the epoch: the same pods, none started again."""
+    listed = job.namespace.pods(f"sparkpoint.dev/job={job.name}")
+    running = [pod for pod in listed if pod["status"].get("phase") == "Running"]
+    assert not [pod for pod in running if pod["status"]["containerStatuses"][0]["restartCount"]]
+    assert {pod["metadata"]["labels"]["sparkpoint.dev/role"] for pod in running} == {
+        "driver",
+        "executor",
+    }
+    return {pod["metadata"]["uid"] for pod in running}, job.status()["epoch"]

@@ -28,6 +28,9 @@
 - apiGroups: [""]
   resources: [events]
   verbs: [create]
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [get, create, update]
 {{- end -}}
 
 {{/* What a Spark driver does with its executors, and how it tidies up after them. */}}

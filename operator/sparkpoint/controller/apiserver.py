@@ -21,9 +21,11 @@ from sparkpoint.controller.errors import (
     ConflictError,
     ForbiddenError,
     NotFoundError,
+    ThrottledError,
     UnavailableError,
     UnprocessableError,
 )
+from sparkpoint.controller.permissions import Question
 
 __all__ = ["ApiServer"]
 
@@ -31,6 +33,7 @@ Asked = Callable[[str, str, str], None]
 """Told of every request: its verb, the resource with its part, and the status of the answer."""
 
 _NO_ANSWER = "0"
+_REVIEWS = "authorization.k8s.io/v1"
 
 _PAGE = 500
 _CONNECTIONS = 24
@@ -134,6 +137,27 @@ class ApiServer:
         except (NotFoundError, ConflictError):
             return
 
+    async def published(self, api_version: str) -> Object:
+        """See Publisher."""
+        return await self._ask("get", "openapi", f"/openapi/v3/apis/{api_version}")
+
+    async def allows(self, question: Question) -> bool:
+        """See Judge."""
+        resource, _, part = question.resource.partition("/")
+        attributes = {
+            "verb": question.verb,
+            "group": question.group,
+            "resource": resource,
+            "subresource": part,
+            "namespace": question.namespace,
+            "name": question.name,
+        }
+        kind = "SelfSubjectAccessReview"
+        review = {"apiVersion": _REVIEWS, "kind": kind, "spec": {"resourceAttributes": attributes}}
+        plural = f"{kind.lower()}s"
+        answer = await self._ask("create", plural, f"/apis/{_REVIEWS}/{plural}", body=review)
+        return bool((answer.get("status") or {}).get("allowed"))
+
     async def _ask(
         self,
         verb: str,
@@ -200,7 +224,8 @@ def _error(call: str, status: int, data: bytes, headers: Mapping[str, str]) -> C
     if known is not None:
         return known(message)
     # Among them an expired token, which the next call renews.
-    return UnavailableError(message, retry_after=_seconds(headers.get("Retry-After")))
+    kind = ThrottledError if status == HTTPStatus.TOO_MANY_REQUESTS else UnavailableError
+    return kind(message, retry_after=_seconds(headers.get("Retry-After")))
 
 
 def _seconds(text: str | None) -> float | None:

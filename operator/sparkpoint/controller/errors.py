@@ -6,7 +6,9 @@ ClusterError
 ├── NotFoundError         the object is not there
 ├── ForbiddenError        a right is missing, or a quota is used up
 ├── UnprocessableError    the object itself is refused: it must change
+├── UnfitError            the operator must not begin here: a person must mend something first
 └── UnavailableError      no answer, or none that counts; asking again helps
+    └── ThrottledError    the API server has too much to do: later
 RecordError               what was written down about a job cannot be read
 """
 
@@ -17,7 +19,9 @@ __all__ = [
     "ForbiddenError",
     "NotFoundError",
     "RecordError",
+    "ThrottledError",
     "UnavailableError",
+    "UnfitError",
     "UnprocessableError",
 ]
 
@@ -57,6 +61,10 @@ class UnprocessableError(ClusterError):
     """The object is refused as it is."""
 
 
+class UnfitError(ClusterError):
+    """What the operator needs is not there, or is not as it needs it."""
+
+
 class UnavailableError(ClusterError):
     """The API server did not answer, or is too busy."""
 
@@ -65,6 +73,10 @@ class UnavailableError(ClusterError):
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class ThrottledError(UnavailableError):
+    """The API server has too much to do, and asks us to come back later."""
 
 
 class RecordError(Exception):

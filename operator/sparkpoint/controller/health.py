@@ -1,7 +1,7 @@
 """The operator's own pages: whether it lives, and what it counts."""
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from aiohttp import web
@@ -14,8 +14,12 @@ __all__ = ["serve_health"]
 
 
 @asynccontextmanager
-async def serve_health(port: int, *, metrics: Metrics) -> AsyncIterator[int]:
+async def serve_health(
+    port: int, *, metrics: Metrics, notes: Callable[[], Sequence[str]] = tuple
+) -> AsyncIterator[int]:
     """Serve /healthz and /metrics while the body runs; the port that was taken.
+
+    `notes` are told beside the health: what a person should know, and no restart would mend.
 
     Any free one (0) is for trying out: it is taken on this host's own address alone, as each family
     of addresses would get another one.
@@ -24,7 +28,9 @@ async def serve_health(port: int, *, metrics: Metrics) -> AsyncIterator[int]:
     async def healthz(_: web.Request) -> web.Response:
         activity = metrics.pulse.activity(acts=metrics.acts(), jobs=metrics.jobs)
         problem = stall(time.monotonic(), activity)
-        return web.Response(status=503 if problem else 200, text=f"{problem or 'ok'}\n")
+        return web.Response(
+            status=503 if problem else 200, text="\n".join([problem or "ok", *notes(), ""])
+        )
 
     async def show(_: web.Request) -> web.Response:
         return web.Response(body=metrics.render().encode(), headers={"Content-Type": CONTENT_TYPE})

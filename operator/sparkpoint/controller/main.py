@@ -16,13 +16,22 @@ import kopf
 
 from sparkpoint.controller.agents import Dial, dial_over
 from sparkpoint.controller.apiserver import ApiServer
-from sparkpoint.controller.cluster import JOBS, SAVEPOINTS
-from sparkpoint.controller.errors import ClusterError, NotFoundError
+from sparkpoint.controller.claims import Claims
+from sparkpoint.controller.cluster import JOBS, SAVEPOINTS, Cluster
+from sparkpoint.controller.definitions import check_definitions
+from sparkpoint.controller.errors import ClusterError, NotFoundError, UnfitError
 from sparkpoint.controller.handlers import register
 from sparkpoint.controller.health import serve_health
-from sparkpoint.controller.leadership import LEASE_NAME, FencedCluster, Leadership, fenced
+from sparkpoint.controller.leadership import (
+    LEASE_NAME,
+    FencedCluster,
+    Leadership,
+    fenced,
+    identity_on,
+)
 from sparkpoint.controller.logs import LogFormat, configure_logs
 from sparkpoint.controller.metrics import Metrics
+from sparkpoint.controller.permissions import check_permissions
 from sparkpoint.controller.settings import configure
 from sparkpoint.controller.wiring import Operator, put_together, utc_now
 
@@ -136,16 +145,18 @@ async def run(options: Options) -> None:
     async with aiohttp.ClientSession() as session:
         dial = dial_over(session)
         try:
-            await _check_resources(cluster, options.namespaces)
+            await _check_ground(cluster, options)
             if options.lease_namespace is None:
+                claims = _claims(cluster, f"the operator of host {socket.gethostname()}")
                 operator = put_together(
                     cluster,
                     dial,
+                    serves=claims.serves,
                     concurrency=options.concurrency,
                     unsafe_pods=options.unsafe_pods,
                     metrics=metrics,
                 )
-                await _serve(options, cluster, operator)
+                await _serve(options, cluster, operator, claims)
             else:
                 await _serve_in_turn(options, cluster, dial, metrics, options.lease_namespace)
         finally:
@@ -159,42 +170,62 @@ async def _serve_in_turn(
     leadership = Leadership(
         cluster,
         namespace=namespace,
-        identity=socket.gethostname(),
+        identity=identity_on(socket.gethostname()),
         monotonic=time.monotonic,
         now=utc_now,
         name=options.lease_name,
     )
+    acting = FencedCluster(cluster, leadership)
+    claims = _claims(acting, f"{namespace}/{options.lease_name}")
     operator = put_together(
-        FencedCluster(cluster, leadership),
+        acting,
         fenced(dial, leadership),
         may_act=leadership.holds,
         term=lambda: leadership.term,
+        serves=claims.serves,
         concurrency=options.concurrency,
         unsafe_pods=options.unsafe_pods,
         metrics=metrics,
     )
     async with asyncio.TaskGroup() as tasks:
         keeper = tasks.create_task(leadership.keep(), name="lease")
-        await _serve(options, cluster, operator)
+        await _serve(options, cluster, operator, claims)
         keeper.cancel()
 
 
-async def _serve(options: Options, cluster: ApiServer, operator: Operator) -> None:
+def _claims(cluster: Cluster, claimant: str) -> Claims:
+    return Claims(cluster, claimant=claimant, monotonic=time.monotonic, now=utc_now)
+
+
+async def _serve(options: Options, cluster: ApiServer, operator: Operator, claims: Claims) -> None:
     registry = kopf.OperatorRegistry()
     register(registry, operator)
     _log_in(registry, cluster, watches=_KINDS * max(1, len(options.namespaces)))
-    async with serve_health(options.health_port, metrics=operator.metrics) as port:
+    pages = serve_health(options.health_port, metrics=operator.metrics, notes=claims.notes)
+    async with pages as port:
         served = ", ".join(options.namespaces) or "all namespaces"
         logger.info("Serving %s; pages on port %d", served, port)
         try:
-            await kopf.operator(
-                registry=registry,
-                settings=configure(kopf.OperatorSettings()),
-                clusterwide=not options.namespaces,
-                namespaces=options.namespaces,
-            )
+            async with asyncio.TaskGroup() as tasks:
+                keeper = tasks.create_task(claims.keep(), name="claims")
+                await kopf.operator(
+                    registry=registry,
+                    settings=configure(kopf.OperatorSettings()),
+                    clusterwide=not options.namespaces,
+                    namespaces=options.namespaces,
+                )
+                keeper.cancel()
         finally:
             await operator.close()
+
+
+async def _check_ground(cluster: ApiServer, options: Options) -> None:
+    """What would else be found out later, in the midst of something, or never."""
+    place = options.lease_namespace
+    lease = (place, options.lease_name) if place is not None else None
+    await check_permissions(cluster, namespaces=options.namespaces, lease=lease)
+    await _check_resources(cluster, options.namespaces)
+    await check_definitions(cluster)
 
 
 async def _check_resources(cluster: ApiServer, namespaces: Sequence[str]) -> None:
@@ -204,8 +235,8 @@ async def _check_resources(cluster: ApiServer, namespaces: Sequence[str]) -> Non
         try:
             await cluster.list(kind, namespace, labels={})
         except NotFoundError as error:
-            raise NotFoundError(
-                f"the API server knows no {kind.kind}: kubectl apply --server-side -f crds/"
+            raise UnfitError(
+                f"The API server knows no {kind.kind}: kubectl apply --server-side -f crds/"
             ) from error
 
 

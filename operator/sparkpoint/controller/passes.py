@@ -19,19 +19,46 @@ from sparkpoint.controller.errors import (
     ClusterError,
     ConflictError,
     RecordError,
+    ThrottledError,
     UnavailableError,
 )
 from sparkpoint.controller.keys import Key
 from sparkpoint.controller.metrics import Metrics
 
-__all__ = ["Gate", "Passes", "Requeue", "aside"]
+__all__ = ["Gate", "Passes", "Requeue", "Throttling", "always", "aside"]
 
 logger = logging.getLogger(__name__)
 
 _SOON: Final = 0.5
 _LONGEST: Final = 60.0
+_QUIET: Final = 60.0
 _STANDBY: Final = 2.0
 """Seconds until an operator that waits for its turn asks whether it has come."""
+_ELSEWHERE: Final = 30.0
+"""Seconds until it is asked again whether another release still serves the namespace."""
+
+
+class Throttling:
+    """Says once a minute that the API server holds us back: every pass meets with it."""
+
+    def __init__(self) -> None:
+        self._told: float | None = None
+
+    def tell(self, error: ThrottledError, now: float) -> None:
+        """Unless it was told just now."""
+        if self._told is not None and now - self._told < _QUIET:
+            return
+        self._told = now
+        logger.warning(
+            "The API server has too much to do, and passes wait as it asks: %s. If it stays so, "
+            "lower --concurrency, or give the operator's account a priority level of its own.",
+            error,
+        )
+
+
+async def always(_: str) -> bool:
+    """Every namespace is ours."""
+    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,9 +161,12 @@ class Passes:
         *,
         may_act: Callable[[], bool] = lambda: True,
         hurries: Callable[[Key], bool] = lambda key: False,
+        serves: Callable[[str], Awaitable[bool]] = always,
+        throttling: Throttling | None = None,
     ) -> None:
-        self._kind, self._gate, self._metrics, self._may_act = kind, gate, metrics, may_act
-        self._hurries = hurries
+        self._kind, self._gate, self._metrics = kind, gate, metrics
+        self._may_act, self._hurries, self._serves = may_act, hurries, serves
+        self._throttling = throttling or Throttling()
         self._locks: dict[Key, asyncio.Lock] = {}
         self._failures: dict[Key, int] = {}
 
@@ -167,10 +197,16 @@ class Passes:
         self, key: Key, work: Callable[[Key], Awaitable[Requeue]]
     ) -> tuple[str, Requeue]:
         try:
+            if not await self._serves(key.namespace):
+                return "elsewhere", Requeue(seconds=_ELSEWHERE)
             requeue = await work(key)
         except ConflictError as error:
             logger.debug("%s %s: %s", self._kind, key, error)
             return "conflict", Requeue(seconds=_SOON)
+        except ThrottledError as error:
+            delay = self._delay(key, error)
+            self._throttling.tell(error, time.monotonic())
+            return "error", Requeue(seconds=delay)
         except (ClusterError, RecordError) as error:
             delay = self._delay(key, error)
             logger.warning("%s %s: %s; again in %.0f s", self._kind, key, error, delay)
@@ -187,5 +223,6 @@ class Passes:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         delay = min(2.0 ** (failures - 1), _LONGEST)
         if isinstance(error, UnavailableError) and error.retry_after is not None:
-            return max(delay, error.retry_after)
+            # Whatever is asked for, jobs are not left alone for longer.
+            return max(delay, min(error.retry_after, _LONGEST))
         return _LONGEST if isinstance(error, RecordError) else delay

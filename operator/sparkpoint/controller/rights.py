@@ -52,6 +52,8 @@ SERVED_NAMESPACES: Final[Rights] = dict(
         # It goes with its job, by Kubernetes' own garbage collection.
         _right(SERVICES, "get create update"),
         _right(EVENTS, "create"),
+        # One of each namespace says which release serves it.
+        _right(LEASES, "get create update"),
     ]
 )
 """In every namespace whose jobs are kept."""

@@ -1,8 +1,9 @@
 """The parts of the operator, put together. Without kopf, so that tests can run all of it."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 from sparkpoint.controller.agents import Dial
 from sparkpoint.controller.cache import ObjectCache
@@ -17,7 +18,7 @@ from sparkpoint.controller.metrics import Metrics
 from sparkpoint.controller.observer import Observer
 from sparkpoint.controller.operationsavepoints import OperationSavepoints
 from sparkpoint.controller.pace import Pace
-from sparkpoint.controller.passes import Gate, Passes
+from sparkpoint.controller.passes import Gate, Passes, Throttling, always
 from sparkpoint.controller.reconciler import JobReconciler, is_changed
 from sparkpoint.controller.revisionstore import RevisionStore
 from sparkpoint.controller.safepods import SafePods
@@ -65,15 +66,25 @@ def put_together(
     make_token: Callable[[], str] = random_token,
     may_act: Callable[[], bool] = lambda: True,
     term: Callable[[], int] = lambda: 0,
+    serves: Callable[[str], Awaitable[bool]] = always,
     unsafe_pods: bool = False,
     metrics: Metrics | None = None,
 ) -> Operator:
     """An operator; `concurrency` is how many passes may run at once, `may_act` whether any may,
-    `term` how often that has begun, and `unsafe_pods` whether pods may reach into their nodes."""
+    `term` how often that has begun, `serves` whether a namespace is ours, `unsafe_pods` whether
+    pods may reach into their nodes."""
     cluster = cluster if unsafe_pods else SafePods(cluster)
     metrics, gate = metrics or Metrics(), Gate(concurrency)
     metrics.acts = may_act
     job_cache, pod_cache, savepoint_cache = ObjectCache(), ObjectCache(), ObjectCache()
+    passes = partial(
+        Passes,
+        gate=gate,
+        metrics=metrics,
+        may_act=may_act,
+        serves=serves,
+        throttling=Throttling(),
+    )
     last_words, pace = LastWords(job_cache), Pace(lambda: len(job_cache))
     store, tokens = RevisionStore(cluster), Tokens(cluster, make_token)
     events = Events(cluster)
@@ -99,13 +110,7 @@ def put_together(
     )
     jobs = JobReconciler(
         cluster,
-        passes=Passes(
-            "job",
-            gate,
-            metrics,
-            may_act=may_act,
-            hurries=lambda key: is_changed(job_cache.get(key, key.name)),
-        ),
+        passes=passes("job", hurries=lambda key: is_changed(job_cache.get(key, key.name))),
         observer=observer,
         executor=Executor(cluster, store=store, tokens=tokens, dial=dial, savepoints=savepoints),
         savepoints=savepoints,
@@ -128,7 +133,7 @@ def put_together(
     )
     savepoint_reconciler = SavepointReconciler(
         cluster,
-        passes=Passes("savepoint", gate, metrics, may_act=may_act),
+        passes=passes("savepoint"),
         observer=SavepointObserver(
             cluster,
             intents=intents,

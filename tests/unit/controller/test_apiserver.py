@@ -17,6 +17,7 @@ from sparkpoint.controller.errors import (
     ConflictError,
     ForbiddenError,
     NotFoundError,
+    ThrottledError,
     UnavailableError,
     UnprocessableError,
 )
@@ -185,7 +186,7 @@ def test_what_is_there_need_not_be_created() -> None:
         (409, "Conflict", ConflictError, True),
         (413, "RequestEntityTooLarge", UnprocessableError, False),
         (422, "Invalid", UnprocessableError, False),
-        (429, "TooManyRequests", UnavailableError, True),
+        (429, "TooManyRequests", ThrottledError, True),
         (500, "InternalError", UnavailableError, True),
         (503, "ServiceUnavailable", UnavailableError, True),
     ],

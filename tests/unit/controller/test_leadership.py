@@ -3,12 +3,20 @@
 import asyncio
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import NoReturn
 
 import pytest
 
+from sparkpoint.controller import leadership
 from sparkpoint.controller.cluster import LEASES, PODS
-from sparkpoint.controller.errors import ConflictError, UnavailableError
-from sparkpoint.controller.leadership import FencedCluster, Leadership, NotLeaderError, fenced
+from sparkpoint.controller.errors import ConflictError, ForbiddenError, UnavailableError
+from sparkpoint.controller.leadership import (
+    FencedCluster,
+    Leadership,
+    NotLeaderError,
+    fenced,
+    identity_on,
+)
 from tests.unit.controller.fakecluster import FakeCluster
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "shop"}}
@@ -74,8 +82,9 @@ def test_the_holder_stops_acting_before_the_other_one_begins() -> None:
     held = [replicas.renew(replicas.other, after=1) for _ in range(20)]
 
     assert (True, True) not in held
-    assert held[8] == (True, False)
-    assert held[10] == (False, False)
+    assert held[6] == (True, False)
+    assert held[8] == (False, False)
+    assert held[12] == (False, True)
     assert held[-1] == (False, True)
 
 
@@ -107,9 +116,59 @@ def test_an_api_server_that_is_away_ends_the_lease_in_time() -> None:
     replicas.renew(replicas.one)
     replicas.cluster.refuse = lambda verb, what: UnavailableError("down")
 
-    held = [replicas.renew(replicas.one, after=3)[0] for _ in range(4)]
+    held = [replicas.renew(replicas.one, after=2)[0] for _ in range(4)]
 
     assert held == [True, True, True, False]
+
+
+def test_an_api_server_that_hangs_ends_the_lease_in_time_and_the_next_try_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    replicas = Replicas()
+    replicas.renew(replicas.one)
+    monkeypatch.setattr(leadership, "_PATIENCE", 0.01)
+    answers = replicas.cluster.get
+
+    async def never(*_: object) -> NoReturn:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    monkeypatch.setattr(replicas.cluster, "get", never)
+    assert replicas.renew(replicas.one, after=9) == (False, False)
+
+    monkeypatch.setattr(replicas.cluster, "get", answers)
+    assert replicas.renew(replicas.one) == (True, False)
+
+
+def test_a_reason_that_stays_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    replicas = Replicas()
+    replicas.cluster.refuse = lambda verb, what: ForbiddenError("403: no right on leases")
+    replicas.renew(replicas.one, replicas.one, replicas.one)
+    replicas.cluster.refuse = lambda verb, what: UnavailableError("down")
+    replicas.renew(replicas.one)
+
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 2
+    assert "nobody acts without it: 403: no right on leases" in told[0]
+
+
+def test_a_frozen_operator_that_wakes_up_writes_nothing_before_it_has_looked() -> None:
+    replicas = Replicas()
+    replicas.renew(replicas.one, replicas.other)
+    frozen = FencedCluster(replicas.cluster, replicas.one)
+    for _ in range(20):
+        replicas.renew(replicas.other, after=1)
+
+    with pytest.raises(NotLeaderError):
+        asyncio.run(frozen.create(POD))
+    assert not replicas.cluster.find(PODS, "shop", "p")
+
+
+def test_two_operators_of_one_host_are_two() -> None:
+    one, other = identity_on("node-1"), identity_on("node-1")
+
+    assert one != other
+    assert one.startswith("node-1_")
 
 
 def test_a_race_for_the_lease_has_one_winner() -> None:

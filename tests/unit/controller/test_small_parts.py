@@ -15,13 +15,14 @@ from sparkpoint.controller.errors import (
     ConflictError,
     ForbiddenError,
     RecordError,
+    ThrottledError,
     UnavailableError,
 )
 from sparkpoint.controller.events import Events
 from sparkpoint.controller.keys import Key
 from sparkpoint.controller.logs import configure_logs
 from sparkpoint.controller.metrics import Metrics
-from sparkpoint.controller.passes import Gate, Passes, Requeue
+from sparkpoint.controller.passes import Gate, Passes, Requeue, Throttling
 from sparkpoint.lifecycle.actions import Event
 from tests.unit.controller.fakecluster import FakeCluster
 
@@ -148,6 +149,9 @@ def run_pass(passes: Passes, error: Exception | None) -> Requeue:
         (ConflictError("modified"), 0.5),
         (UnavailableError("down"), 1),
         (UnavailableError("busy", retry_after=30), 30),
+        (ThrottledError("429", retry_after=17), 17),
+        (ThrottledError("429", retry_after=86400), 60),
+        (ThrottledError("429"), 1),
         (RecordError("damaged"), 60),
         (ZeroDivisionError(), 1),
     ],
@@ -156,6 +160,19 @@ def test_every_error_becomes_a_delay(error: Exception | None, seconds: float) ->
     passes = Passes("job", Gate(1), Metrics())
 
     assert run_pass(passes, error).seconds == seconds
+
+
+def test_an_api_server_that_holds_us_back_is_told_once_and_not_by_every_pass(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    throttling = Throttling()
+    for kind in ("job", "savepoint"):
+        passes = Passes(kind, Gate(1), Metrics(), throttling=throttling)
+        for _ in range(50):
+            run_pass(passes, ThrottledError("429: too many requests", retry_after=1))
+
+    [told] = [record.getMessage() for record in caplog.records]
+    assert "429: too many requests. If it stays so, lower --concurrency" in told
 
 
 def test_a_pass_that_succeeds_makes_failures_forgotten() -> None:

@@ -1,0 +1,155 @@
+"""Two releases that were told to serve one namespace: one acts, the other says so."""
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from sparkpoint.controller.claims import CLAIM_NAME, Claims
+from sparkpoint.controller.cluster import LEASES
+from sparkpoint.controller.errors import ForbiddenError, NotFoundError, UnavailableError
+from sparkpoint.controller.keys import Key
+from sparkpoint.controller.metrics import Metrics
+from sparkpoint.controller.passes import Gate, Passes, Requeue
+from tests.unit.controller.fakecluster import FakeCluster
+
+
+@dataclass
+class Releases:
+    """Two of them in one cluster; their clocks differ by an hour."""
+
+    seconds: float = 1000.0
+    cluster: FakeCluster = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.cluster = FakeCluster(self._now)
+        self.one = self.release("team-a/sparkpoint-operator")
+        self.other = self.release("team-b/sparkpoint-operator", timedelta(hours=1))
+
+    def _now(self) -> datetime:
+        return datetime(2026, 11, 17, tzinfo=UTC) + timedelta(seconds=self.seconds)
+
+    def release(self, claimant: str, skew: timedelta = timedelta(0)) -> Claims:
+        return Claims(
+            self.cluster,
+            claimant=claimant,
+            monotonic=lambda: self.seconds,
+            now=lambda: self._now() + skew,
+        )
+
+    def serve(self, *claims: Claims, namespace: str = "shop", after: float = 0) -> list[bool]:
+        self.seconds += after
+
+        async def ask() -> list[bool]:
+            return [await each.serves(namespace) for each in claims]
+
+        return asyncio.run(ask())
+
+
+def test_the_first_release_serves_and_the_other_one_says_which(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    releases = Releases()
+
+    for _ in range(20):
+        assert releases.serve(releases.one, releases.other, after=31) == [True, False]
+
+    [told] = releases.other.notes()
+    assert "shop is served by team-a/sparkpoint-operator" in told
+    assert "team-b/sparkpoint-operator" in told
+    assert [record.getMessage() for record in caplog.records] == [told]
+    assert not releases.one.notes()
+
+
+def test_each_namespace_is_claimed_on_its_own() -> None:
+    releases = Releases()
+    releases.serve(releases.one, namespace="shop")
+
+    assert releases.serve(releases.other, releases.one, namespace="lab") == [True, False]
+    assert releases.serve(releases.one, releases.other, namespace="shop") == [True, False]
+
+
+def test_a_release_that_has_gone_is_followed() -> None:
+    releases = Releases()
+    releases.serve(releases.one, releases.other)
+
+    held = [releases.serve(releases.other, after=31)[0] for _ in range(8)]
+
+    assert held == [False] * 5 + [True] * 3
+    assert not releases.other.notes()
+    assert releases.serve(releases.one, after=1) == [False]
+
+
+def test_a_release_stops_serving_before_it_can_be_followed() -> None:
+    releases = Releases()
+    releases.serve(releases.one)
+    releases.cluster.refuse = lambda verb, what: UnavailableError("down")
+
+    with pytest.raises(UnavailableError):
+        releases.serve(releases.one, after=121)
+
+
+def test_the_next_replica_of_a_release_goes_on_at_once() -> None:
+    releases = Releases()
+    releases.serve(releases.one)
+
+    assert releases.serve(releases.release("team-a/sparkpoint-operator"), after=1) == [True]
+
+
+def test_passes_cost_a_request_now_and_then_and_not_each_time() -> None:
+    releases = Releases()
+    for _ in range(100):
+        releases.serve(releases.one, after=1)
+
+    renewals = [call for call in releases.cluster.writes if call[1] == "Lease"]
+    assert len(renewals) == 4
+    lease = releases.cluster.find(LEASES, "shop", CLAIM_NAME)
+    assert lease is not None
+    assert lease["spec"]["leaseTransitions"] == 1
+
+
+def test_a_namespace_that_has_gone_is_forgotten() -> None:
+    releases = Releases()
+    releases.serve(releases.one, namespace="gone")
+    releases.serve(releases.one, namespace="shop")
+
+    releases.cluster.refuse = lambda verb, what: UnavailableError("down")
+    releases.seconds += 31
+    asyncio.run(releases.one.renew_all())
+    releases.cluster.refuse = lambda verb, what: NotFoundError("no such namespace")
+    asyncio.run(releases.one.renew_all())
+    releases.cluster.refuse = lambda verb, what: None
+    before = len(releases.cluster.writes)
+    asyncio.run(releases.one.renew_all())
+
+    assert len(releases.cluster.writes) == before
+    assert releases.serve(releases.one) == [True]
+
+
+def test_what_is_in_an_ending_namespace_can_go() -> None:
+    releases = Releases()
+    releases.cluster.refuse = lambda verb, what: (
+        ForbiddenError("403: because it is being terminated") if verb == "create" else None
+    )
+
+    assert releases.serve(releases.one) == [True]
+
+
+def test_a_right_that_is_missing_is_told_and_nothing_is_done() -> None:
+    releases = Releases()
+    releases.cluster.refuse = lambda verb, what: ForbiddenError("403: no right on leases")
+
+    with pytest.raises(ForbiddenError):
+        releases.serve(releases.one)
+
+
+def test_a_pass_over_a_job_that_is_served_elsewhere_does_nothing() -> None:
+    releases = Releases()
+    releases.serve(releases.one)
+    passes = Passes("job", Gate(1), Metrics(), serves=releases.other.serves)
+
+    async def work(_: Key) -> Requeue:
+        pytest.fail("another release looks after it")
+
+    assert asyncio.run(passes.run(Key("shop", "visits"), work)).seconds == 30
