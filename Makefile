@@ -1,7 +1,7 @@
 # The commands of this project. `make demo` and `make test` do their own set-up.
 .DEFAULT_GOAL := help
 .PHONY: help setup require airflow-setup lock crds demo demo-down test test-fast test-airflow lint helm-lint format bench \
-        bench-scale spark-versions soak chaos cluster-up cluster-down images clean clean-cache
+        bench-scale spark-versions soak chaos cluster-up cluster-down images sbom clean clean-cache
 
 UV_VERSION := 0.13.7
 CACHE      := $(or $(SPARKPOINT_CACHE),$(HOME)/.cache/sparkpoint)
@@ -110,6 +110,9 @@ cluster-down: setup ## End it [CLUSTER=demo]
 
 images: setup ## Build our images and load them [CLUSTER=demo] [SPARK_VERSION=4.2.1]
 	@$(PY) -m dev.image $(if $(SPARK_VERSION),--spark-version $(SPARK_VERSION))
+
+sbom: setup ## What is in the images, as CycloneDX, into build/sbom/
+	@$(PY) -m dev.sbom
 
 clean: ## End every local cluster and remove what was built in this checkout
 	@env -u CONTEXT python3 -m dev.cluster delete --all

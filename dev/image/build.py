@@ -74,9 +74,10 @@ def runtime_image(spark_version: str = DEFAULT_SPARK_VERSION) -> Image:
 def operator_image() -> Image:
     """What the controller runs."""
     file = read_containerfile("operator")
+    debian = debian_layer(file.packages, programs=file.programs)
     return Image(
         _OPERATOR,
-        [debian_layer(file.packages), python_layer("operator"), code_layer()],
+        [debian, python_layer("operator"), code_layer()],
         file.config,
     )
 

@@ -20,15 +20,19 @@ class Containerfile:
     """Debian packages and configuration of an image."""
 
     packages: tuple[str, ...]
+    programs: tuple[str, ...] | None
+    """Patterns of the programs that stay; None: all of them."""
     config: ImageConfig
 
 
 def read_containerfile(image: str) -> Containerfile:
-    """Read the final stage of `images/<image>/Containerfile`."""
+    """Read the final stage of `images/<image>/Containerfile`, and the Debian that it is made of."""
     text = (_IMAGES / image / "Containerfile").read_text().replace("\\\n", " ")
     stage = text[text.rindex("\nFROM ") :]
+    debian = _stage(text, "debian") if "\nFROM scratch\n" in stage else stage
     return Containerfile(
-        tuple(_one(r"apt-get install --yes --no-install-recommends ([^&\n]+)", stage).split()),
+        tuple(_one(r"apt-get install --yes --no-install-recommends ([^&\n]+)", debian).split()),
+        _programs(debian),
         ImageConfig(
             entrypoint=json.loads(_one(r"^ENTRYPOINT (.+)$", stage)),
             user=_one(r"^USER (.+)$", stage),
@@ -36,6 +40,15 @@ def read_containerfile(image: str) -> Containerfile:
             environment=dict(re.findall(r"^ENV (\w+)=(.*)$", stage, re.MULTILINE)),
         ),
     )
+
+
+def _stage(text: str, name: str) -> str:
+    return _one(rf"(?s)^FROM \S+ AS {name}\n(.*?)(?=^FROM )", text)
+
+
+def _programs(debian: str) -> tuple[str, ...] | None:
+    kept = re.findall(r"^RUN find /usr/bin /usr/sbin -mindepth 1 (.+) -delete$", debian, re.M)
+    return tuple(re.findall(r"! -name '([^']+)'", kept[0])) if kept else None
 
 
 def _one(pattern: str, text: str) -> str:

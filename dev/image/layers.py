@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 
 from dev.cache import cached, digest_of, require_free_space
@@ -42,9 +43,16 @@ _LEFT_OUT = re.compile(
 _PYTHON_LEFT_OUT = re.compile(r"(.*/)?(tests?/|include/)|.*\.(pyx|pxd|h|hpp|a)$")
 
 
-def debian_layer(packages: Sequence[str]) -> Layer:
-    """A minimal Debian with these packages and our user, without caches and manuals."""
-    key = f"debian-{digest_of([*packages, _SUITE, _USER, _LEFT_OUT.pattern, platform.machine()])}"
+def debian_layer(packages: Sequence[str], *, programs: Sequence[str] | None = None) -> Layer:
+    """A minimal Debian with these packages and our user, without caches and manuals.
+
+    Of its programs, the shell among them, those stay that match `programs`; without it, all.
+    """
+    content = [*packages, _SUITE, _USER, _LEFT_OUT.pattern, platform.machine()]
+    key = f"debian-{digest_of([*content, *(programs or ())])}"
+
+    def leave_out(name: str) -> bool:
+        return bool(_LEFT_OUT.match(name)) or not _stays(name, programs)
 
     def build(folder: Path) -> None:
         require_free_space(folder, gib=3, purpose="Building the base image")
@@ -56,10 +64,17 @@ def debian_layer(packages: Sequence[str]) -> Layer:
             group.write("spark:x:185:\n")
         for path in ("opt/spark/conf", "opt/spark/work"):
             (root / path).mkdir(parents=True)
-        folder_layer(folder / "layer.tar", root, leave_out=lambda n: bool(_LEFT_OUT.match(n)))
+        folder_layer(folder / "layer.tar", root, leave_out=leave_out)
         shutil.rmtree(root)
 
     return _layer(key, build)
+
+
+def _stays(name: str, programs: Sequence[str] | None) -> bool:
+    place, _, program = name.rpartition("/")
+    if programs is None or not re.fullmatch(r"(usr/)?s?bin(/.*)?", place):
+        return True
+    return any(fnmatch(program, pattern) for pattern in programs)
 
 
 def _debootstrap(root: Path, packages: Sequence[str]) -> None:

@@ -4,14 +4,19 @@ import json
 import time
 
 import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
 
 from dev.cluster.lifecycle import Cluster
-from dev.image.build import SECOND_SPARK_VERSION
+from dev.image.build import SECOND_SPARK_VERSION, operator_image, runtime_image
 from dev.image.load import load_images
 from dev.jobs import RUNTIME_IMAGE
+from dev.sbom import bill_of_materials, components_of
 from tests.cluster.namespace import Namespace
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+
+OPERATOR_IMAGE = "sparkpoint.dev/operator:dev"
 
 _STREAM = """
 import pathlib, sys, tempfile
@@ -40,6 +45,12 @@ print(json.dumps({
     "packages": sorted(d.metadata["Name"].lower() for d in m.distributions()),
     "s3a": sorted(j for j in jars if j.startswith(("hadoop-aws", "aws-sdk"))),
 }))
+"""
+
+_PROGRAMS = """
+import json, os
+places = ("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin")
+print(json.dumps(sorted({name for place in places for name in os.listdir(place)})))
 """
 
 # With `on`, a JVM that cannot use the archive refuses to start.
@@ -87,6 +98,13 @@ def test_the_runtime_image_holds_what_jobs_need_and_nothing_to_build_with(
     assert [jar.split("-")[0] for jar in content["s3a"]] == ["aws", "hadoop"]
 
 
+def test_the_operators_image_has_no_program_but_python(namespace: Namespace) -> None:
+    programs = json.loads(_run(namespace, OPERATOR_IMAGE, _PROGRAMS))
+
+    assert "python3" in programs
+    assert {name.split("3")[0] for name in programs} == {"python", "tini"}
+
+
 def test_jvms_start_from_the_archive_of_sparks_classes(namespace: Namespace) -> None:
     assert _run(namespace, RUNTIME_IMAGE, _ARCHIVE).startswith("0 True")
 
@@ -94,8 +112,17 @@ def test_jvms_start_from_the_archive_of_sparks_classes(namespace: Namespace) -> 
 def test_our_package_imports_in_both_images(namespace: Namespace) -> None:
     program = "import sparkpoint; print(sparkpoint.__version__)"
 
-    for image in (RUNTIME_IMAGE, "sparkpoint.dev/operator:dev"):
+    for image in (RUNTIME_IMAGE, OPERATOR_IMAGE):
         assert _run(namespace, image, program).strip() == "0.1.0"
+
+
+def test_what_is_in_the_images_is_listed_as_cyclonedx_says() -> None:
+    for image in (operator_image(), runtime_image()):
+        document = bill_of_materials(image.name, components_of(image.layers))
+
+        assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(json.dumps(document)) is None
+        named = {component["name"].lower() for component in document["components"]}
+        assert {"sparkpoint", "libc6", "pydantic", "tini"} <= named
 
 
 @pytest.mark.timeout(900)

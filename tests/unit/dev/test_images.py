@@ -6,7 +6,11 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import pytest
+
+from dev.image import layers
 from dev.image.archive import ImageConfig, folder_layer, write_archive
+from dev.image.containerfile import read_containerfile
 
 _SLIM = runpy.run_path("images/slim_aws_sdk.py")
 _ARCHIVE = runpy.run_path("images/archive_classes.py")
@@ -26,21 +30,21 @@ def test_a_layer_does_not_depend_on_owners_or_times(tmp_path: Path) -> None:
 
 
 def test_an_archive_leaves_out_layers_that_are_already_there(tmp_path: Path) -> None:
-    layers = []
+    both = []
     for name in ("old", "new"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").write_text(name)
-        layers.append(folder_layer(tmp_path / f"{name}.tar", tmp_path / name))
+        both.append(folder_layer(tmp_path / f"{name}.tar", tmp_path / name))
     config = ImageConfig(entrypoint=["/x"], user="185")
 
-    write_archive(tmp_path / "a.tar", "x:1", layers, config, present={layers[0].digest})
+    write_archive(tmp_path / "a.tar", "x:1", both, config, present={both[0].digest})
 
     with tarfile.open(tmp_path / "a.tar") as archive:
         names = archive.getnames()
         archive.extract("index.json", tmp_path, filter="data")
     index = json.loads((tmp_path / "index.json").read_text())
-    assert "blobs/" + layers[1].digest.replace(":", "/") in names
-    assert "blobs/" + layers[0].digest.replace(":", "/") not in names
+    assert "blobs/" + both[1].digest.replace(":", "/") in names
+    assert "blobs/" + both[0].digest.replace(":", "/") not in names
     assert index["manifests"][0]["annotations"]["io.containerd.image.name"] == "x:1"
 
 
@@ -69,3 +73,30 @@ def test_the_jar_that_names_other_jars_names_them_all_in_order(tmp_path: Path) -
     assert max(map(len, lines)) <= 70
     assert manifest.endswith("\r\n")
     assert manifest.replace("\r\n ", "").split("Class-Path: ")[1].split() == names
+
+
+def test_the_operators_debian_keeps_python_alone_and_the_runtimes_everything() -> None:
+    operator, runtime = read_containerfile("operator"), read_containerfile("runtime")
+
+    assert operator.packages == ("ca-certificates", "python3", "tini")
+    assert operator.programs == ("python3*", "tini")
+    assert "openjdk-17-jre-headless" in runtime.packages
+    assert runtime.programs is None
+
+
+@pytest.mark.parametrize(
+    ("name", "stays"),
+    [
+        ("usr/bin/python3.11", True),
+        ("usr/bin/tini", True),
+        ("usr/bin/tini-static", False),
+        ("usr/bin/dash", False),
+        ("bin/sh", False),
+        ("usr/sbin/ldconfig", False),
+        ("usr/lib/x86_64-linux-gnu/libc.so.6", True),
+        ("usr/bin", True),
+    ],
+)
+def test_a_program_stays_by_its_name_and_everything_else_as_it_is(name: str, stays: bool) -> None:
+    assert layers._stays(name, ("python3*", "tini")) is stays
+    assert layers._stays(name, None)
