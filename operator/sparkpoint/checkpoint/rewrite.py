@@ -79,7 +79,8 @@ def rewrite_query_id(data: bytes, query_id: str) -> bytes:
 def split_compact(data: bytes, path: str, *, last: int, interval: int) -> dict[str, bytes]:
     """The log entries 0 … `last` as Spark would have kept them, out of a newer compacted entry.
 
-    File name -> content: the last compacted entry up to `last`, if any, and one for each after it.
+    File name -> content: the last two compacted entries up to `last`, if any, whose distance tells
+    Spark the interval, and one for each after them.
     DamagedError for an interval that would make more of them than any log has.
     """
     lines = lines_of(data, path)
@@ -89,8 +90,10 @@ def split_compact(data: bytes, path: str, *, last: int, interval: int) -> dict[s
     entries = [(_entry_batch(line, path), line) for line in lines[1:] if line]
     compact = (last + 1) // interval * interval - 1
     split: dict[str, bytes] = {}
-    if compact >= 0:
-        split[f"{compact}.compact"] = _entry(lines[0], (e for b, e in entries if b <= compact))
+    for number in (compact - interval, compact):
+        if number >= 0:
+            upto = [entry for batch, entry in entries if batch <= number]
+            split[f"{number}.compact"] = _entry(lines[0], upto)
     by_batch: dict[int, list[str]] = {}
     for batch, line in entries:
         by_batch.setdefault(batch, []).append(line)

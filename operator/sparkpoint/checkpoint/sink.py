@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from sparkpoint.checkpoint.errors import CannotRewindError, DamagedError
 from sparkpoint.checkpoint.jsonlog import as_object, as_text, lines_of, parse, version_of
 from sparkpoint.checkpoint.names import is_visible, source_log_id
+from sparkpoint.checkpoint.sources import compact_interval
 
 __all__ = ["SINK_LOG", "SinkLog", "SinkRewind", "parse_sink_entry", "read_sink_log", "seed_sink"]
 
@@ -48,6 +49,8 @@ class SinkLog:
         newer = sorted((n for n in self.entries if n > batch), reverse=True)
         last = max((n for n in self.entries if n <= batch), default=None)
         missing = self._missing(batch if newer and last is None else last)
+        if missing is None and newer:
+            missing = self._expected(last)
         if missing is not None:
             raise CannotRewindError(
                 f"{SINK_LOG}/{missing} is gone, so the sink's log cannot be cut at batch {batch}: "
@@ -67,6 +70,21 @@ class SinkLog:
             if name.endswith(_COMPACT):
                 break
         return None
+
+    def _expected(self, last: int | None) -> int | None:
+        """A compacted entry that Spark would look for and that never was, once the log ends here.
+
+        The distance of the two newest ones is its interval. From one alone, if the one before was
+        deleted, it derives one, which may be shorter than the one that the log was written with.
+        """
+        compacts = [n for n, name in self.entries.items() if name.endswith(_COMPACT)]
+        kept = [n for n in compacts if last is not None and n <= last]
+        if last is None or not kept or kept == compacts:
+            return None
+        if max(kept) + 1 == compact_interval(compacts):
+            return None  # the first one: then the interval is that of the query's own settings
+        following = max(kept) + compact_interval(kept)
+        return following if following <= last else None
 
 
 def read_sink_log(names: Iterable[str]) -> SinkLog:

@@ -170,7 +170,11 @@ def _entries(paths: list[str]) -> dict[int, str]:
 
 
 def _file_source(key: str, entries: Mapping[int, str], last: int) -> SourceFiles:
-    """The newest compacted entry ≤ last and every entry after it."""
+    """The newest compacted entry ≤ last and every entry after it; and the one compacted before.
+
+    Spark reads nothing of that one, but takes the distance of the two for its interval. From one
+    alone it derives an interval, which may be another: then it looks for entries that never were.
+    """
     needed: list[str] = []
     for number in range(last, -1, -1):
         path = entries.get(number)
@@ -180,8 +184,14 @@ def _file_source(key: str, entries: Mapping[int, str], last: int) -> SourceFiles
             )
         needed.append(path)
         if path.endswith(_COMPACT):
+            needed += _compacted_before(number, entries)
             break
     return SourceFiles(needed=tuple(reversed(needed)))
+
+
+def _compacted_before(number: int, entries: Mapping[int, str]) -> list[str]:
+    older = [n for n, path in entries.items() if n < number and path.endswith(_COMPACT)]
+    return [entries[max(older)]] if older else []
 
 
 def _newer_compact(key: str, entries: Mapping[int, str], last: int) -> SourceFiles | None:

@@ -157,6 +157,18 @@ def test_file_source_starts_from_its_newest_compaction() -> None:
     assert plan.rewrites == ()
 
 
+def test_file_source_keeps_the_compaction_before_the_newest_which_tells_the_interval() -> None:
+    log = [*map(str, range(9)), "9.compact", "19.compact", *map(str, range(20, 39)), "39.compact"]
+
+    plan = plan_batch(_stateless(58, log=[*log, *map(str, range(40, 59))]))
+
+    assert _paths(plan, Role.SOURCE) == [
+        "sources/0/19.compact",
+        "sources/0/39.compact",
+        *(f"sources/0/{i}" for i in range(40, 59)),
+    ]
+
+
 def test_file_source_falls_back_to_a_newer_compaction_that_must_be_split() -> None:
     plan = plan_batch(_stateless(15, log=["19.compact", "20"]))
 

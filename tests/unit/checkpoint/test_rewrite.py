@@ -59,7 +59,8 @@ def test_older_entries_are_cut_out_of_a_newer_compacted_one() -> None:
 
     split = split_compact(compact, "sources/0/29.compact", last=21, interval=10)
 
-    assert list(split) == ["19.compact", "20", "21"]
+    assert list(split) == ["9.compact", "19.compact", "20", "21"]
+    assert split["9.compact"].decode().splitlines() == ["v1", *lines[:10]]
     assert split["19.compact"].decode().splitlines() == ["v1", *lines[:20]]
     assert split["21"].decode().splitlines() == ["v1", lines[21]]
 

@@ -42,6 +42,21 @@ def test_rewind_across_a_gap_is_refused() -> None:
         read_sink_log(log).rewind(7)
 
 
+def test_rewind_to_a_log_that_spark_would_misread_is_refused() -> None:
+    """Of 39.compact alone, Spark derives an interval of 10 and looks for 49.compact."""
+    log = read_sink_log(_log(39, 60, interval=20))
+
+    with pytest.raises(CannotRewindError, match="/49 is gone"):
+        log.rewind(55)
+    assert log.rewind(45).keep == tuple(_log(39, 45, interval=20))
+    assert log.rewind(60).delete == ()
+    # The one before it tells the interval.
+    whole = read_sink_log(_log(19, 60, interval=20))
+    assert whole.rewind(55).keep == tuple(_log(19, 55, interval=20))
+    # So do the settings of a query whose first one it is.
+    assert read_sink_log(_log(0, 210, interval=100)).rewind(150).delete[-1] == "151"
+
+
 @pytest.mark.parametrize(
     ("batch", "names"),
     [
