@@ -15,6 +15,7 @@ __all__ = [
     "AGENT_PORT",
     "DRIVER_RIGHTS",
     "EXAMPLE",
+    "LOG_LINES",
     "RUNTIME_IMAGE",
     "SHORT_CONF",
     "Runtime",
@@ -50,6 +51,9 @@ SHORT_CONF = {
     "spark.sql.streaming.pollingDelay": "500ms",
 }
 """Of jobs that live for minutes, several of them on two cores."""
+
+LOG_LINES = 500
+"""Of each file that the demo's log grows by."""
 
 AGENT_PORT = 8478
 """Where the agent in a driver pod listens."""
@@ -223,7 +227,7 @@ def toolbox(claim: str) -> dict[str, Any]:
 def log_writer(claim: str) -> Objects:
     """A pod that stands for nginx: a new log file every few seconds, for a day."""
     script = {"make_log.py": (EXAMPLE / "make_log.py").read_text()}
-    arguments = ["/data/input", "--files=20000", "--lines=500", "--seconds-between=4"]
+    arguments = ["/data/input", "--files=20000", f"--lines={LOG_LINES}", "--seconds-between=4"]
     return [
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "nginx"}, "data": script},
         _pod(

@@ -1,4 +1,4 @@
-"""The operator in a cluster of the demo or the tests: our chart, with this checkout's image."""
+"""The operator in a cluster of the tests: our chart, with this checkout's image."""
 
 import json
 from pathlib import Path

@@ -1,0 +1,1 @@
+"""The demo: the product on a cluster, told step by step, each step checked."""
