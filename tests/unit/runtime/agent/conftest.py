@@ -29,9 +29,13 @@ def job(root: Path) -> FakeJob:
 
 
 @pytest.fixture
-def start(job: FakeJob, caplog: pytest.LogCaptureFixture) -> Iterator[StartAgent]:
+def start(
+    job: FakeJob, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[StartAgent]:
     """Starts agents; nothing that they log holds the token."""
     caplog.set_level(logging.DEBUG)
+    # Behind the other tests on a busy machine a capture would wait for minutes.
+    monkeypatch.setattr("sparkpoint.runtime.agent.child.stand_back", lambda pid: None)
     with contextlib.ExitStack() as stack:
 
         def start(settings: CaptureSettings) -> Agent:
