@@ -102,7 +102,8 @@ def _verdict(ending: Ending) -> Cause:
 
 def query_failed(name: str, error: ErrorInfo) -> str:
     """The sentence about a dead query."""
-    return f"Query {name!r} died: {error.type}: {error.message}"
+    where = f" at {error.where}" if error.where else ""
+    return f"Query {name!r} died{where}: {error.type}: {error.message}"
 
 
 def _first_failure(report: StopReport) -> tuple[str, ErrorInfo] | None:

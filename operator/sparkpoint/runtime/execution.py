@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 
 from sparkpoint.runtime.model import ErrorInfo, QuerySink
 from sparkpoint.runtime.sinks import describe_sink
+from sparkpoint.runtime.tracebacks import last_words, place_in
 from sparkpoint.runtime.verdict import Thrown
 
 if TYPE_CHECKING:
@@ -202,9 +203,10 @@ class Execution:
         chain = self.failure()
         # The outermost says only that a query has failed.
         cause = chain[min(1, len(chain) - 1)] if chain else None
-        return (
-            ErrorInfo(type=cause.condition or cause.kind, message=cause.message) if cause else None
-        )
+        if cause is None:
+            return None
+        kind, where = cause.condition or cause.kind, place_in(cause.message)
+        return ErrorInfo(type=kind, message=last_words(cause.message), where=where)
 
     def failure(self) -> list[Thrown]:
         """What it died of, the outermost exception first; nothing if it did not."""

@@ -37,7 +37,6 @@ from sparkpoint.runtime.restoring import Restoring
 from sparkpoint.runtime.script import ScriptEnd
 from sparkpoint.runtime.seeding import prepare_sink
 from sparkpoint.runtime.sinknotes import leave_note
-from sparkpoint.runtime.tracebacks import place_in
 from sparkpoint.runtime.writing import Asked, Launch
 from sparkpoint.storage import Store
 from sparkpoint.storage.errors import StorageError
@@ -378,10 +377,8 @@ class RunningJob:
             return
         logger.error("%s", query_failed(query.name, error))
         if self._options.on_query_failure == "fail":
-            where = error.where or place_in(error.message)
-            located = error.model_copy(update={"where": where})
             message = query_failed(query.name, error)
-            self.end(Cause(EndReason.QUERY_FAILED, message, error=located))
+            self.end(Cause(EndReason.QUERY_FAILED, message, error=error))
 
     def _stop(self, budget: float) -> None:
         deadline = time.monotonic() + budget

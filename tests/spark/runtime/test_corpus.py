@@ -150,6 +150,7 @@ def test_a_dead_query_ends_a_driver_whose_script_swallows_everything(setting: Se
     assert termination.exit_code == 80
     assert "'bad'" in termination.message
     assert "cannot take" in termination.message
+    assert "Traceback" not in termination.message
     assert termination.error is not None
     assert str(termination.error.where).endswith("swallows.py:16")
     assert "never mind: StreamingQueryException" in log

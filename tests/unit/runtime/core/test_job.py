@@ -23,7 +23,7 @@ from sparkpoint.storage import DirectoryStore, open_store
 from tests.unit.runtime.core.fakes import FakeExecution
 
 TERMINATED = Cause(EndReason.TERMINATED, "SIGTERM was received.")
-ERROR = ErrorInfo(type="ValueError", message='File "/app/job.py", line 12, in f\nno')
+ERROR = ErrorInfo(type="ValueError", message="no such luck", where="job.py:12")
 
 
 class World:
@@ -199,6 +199,7 @@ def test_a_dead_query_ends_the_job_and_says_where(world: World) -> None:
     assert termination.exit_code == 80
     assert termination.error is not None
     assert termination.error.where == "job.py:12"
+    assert "'bad' died at job.py:12: ValueError: no such luck" in termination.message
     assert termination.queries["good"].clean
     assert not other.interrupted
 
