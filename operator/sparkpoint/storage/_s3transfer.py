@@ -40,10 +40,17 @@ class Condition(TypedDict, total=False):
 
 
 def put_if(client: "S3Client", bucket: str, key: str, *, data: bytes, condition: Condition) -> None:
-    """Write if the condition holds; ClientError if not."""
+    """Write if the condition holds; ClientError if not.
+
+    The checksum keeps a server from storing what a process that dies has not sent: one takes a
+    request that ends after its headers for an empty object.
+    """
+    checksum = _base64(zlib.crc32(data))
     for left in reversed(range(_CONFLICTS)):
         try:
-            client.put_object(Bucket=bucket, Key=key, Body=data, **condition)
+            client.put_object(
+                Bucket=bucket, Key=key, Body=data, ChecksumCRC32=checksum, **condition
+            )
         except ClientError as error:
             if code_of(error) != "ConditionalRequestConflict" or left == 0:
                 raise
@@ -68,10 +75,14 @@ def upload(
     if content.size > _SINGLE:
         client.upload_fileobj(stream, bucket, key, Config=_IN_PARTS)
         return
-    checksum = base64.b64encode(content.crc.to_bytes(4, "big")).decode()
+    checksum = _base64(content.crc)
     client.put_object(
         Bucket=bucket, Key=key, Body=stream, ContentLength=content.size, ChecksumCRC32=checksum
     )
+
+
+def _base64(crc: int) -> str:
+    return base64.b64encode(crc.to_bytes(4, "big")).decode()
 
 
 @contextlib.contextmanager

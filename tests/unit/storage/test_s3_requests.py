@@ -1,6 +1,8 @@
 """What the store asks of an S3 server: as little as it can, and never less than it must."""
 
 import io
+import socket
+import urllib.parse
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -45,6 +47,47 @@ def take(store: S3Store, path: str = "a") -> bool:
 def strip_condition(request: Any, **_: object) -> None:
     """Make the server one that has never heard of conditions on copies."""
     del request.headers["If-None-Match"]
+
+
+class _DeadError(Exception):
+    """In the place of SIGKILL."""
+
+
+def die_after_the_headers(request: Any, **_: object) -> None:
+    """As a process does that is killed before it has sent any byte of the body."""
+    target = urllib.parse.urlsplit(request.url)
+    headers = {"Host": target.netloc, **request.headers}
+    lines = [f"PUT {target.path}?{target.query} HTTP/1.1"]
+    lines += [
+        f"{name}: {value.decode() if isinstance(value, bytes) else value}"
+        for name, value in headers.items()
+        if name != "Expect"
+    ]
+    with socket.create_connection((target.hostname, target.port or 80)) as connection:
+        connection.sendall("\r\n".join([*lines, "", ""]).encode())
+        connection.shutdown(socket.SHUT_WR)
+        connection.recv(1)  # it has made up its mind
+    raise _DeadError
+
+
+@pytest.mark.parametrize("write", ["create", "replace", "put"])
+def test_of_a_request_that_is_cut_off_nothing_is_stored(store: S3Store, write: str) -> None:
+    store.create("a", b"before")
+    ways: dict[str, Callable[[], object]] = {
+        "create": lambda: store.create("new", b"content"),
+        "replace": lambda: store.replace("a", b"content", stamp=store.stat("a").stamp),
+        "put": lambda: store.put("new", [b"content"]),
+    }
+    events = store._client.meta.events
+    events.register("before-send.s3.PutObject", die_after_the_headers)
+    try:
+        with pytest.raises(_DeadError):
+            ways[write]()
+    finally:
+        events.unregister("before-send.s3.PutObject", die_after_the_headers)
+
+    assert store.read("a", limit=100) == b"before"
+    assert [entry.path for entry in store.list("")] == ["a"]
 
 
 def test_a_new_file_is_read_once_and_copied_with_one_more_request(proven: S3Store) -> None:
