@@ -51,15 +51,15 @@ class _Suite:
 _SUITES = (
     _Suite(
         "tests/unit",
-        "3 min",
+        "2 min; 1 more for the other",
         ("-n", "4", "--dist", "loadfile"),
         # One process: it keeps one Airflow for all tests, and the last of them starts four more.
         beside=_Suite("tests/airflow", "beside the unit tests", python=_AIRFLOW),
     ),
-    _Suite("tests/spark", "13 min", ("-n", "3", *_BY_TEST)),
-    _Suite("tests/cluster", "13 min; 12 more with empty caches", ("-n", "3", *_BY_TEST)),
+    _Suite("tests/spark", "9 min", ("-n", "3", *_BY_TEST)),
+    _Suite("tests/cluster", "12 min; 12 more with empty caches", ("-n", "3", *_BY_TEST)),
     # One at a time, and after the others: it has an operator of its own.
-    _Suite("tests/chaos", "2 min", on_named_clusters=False),
+    _Suite("tests/chaos", "1 min", on_named_clusters=False),
 )
 
 
