@@ -24,6 +24,7 @@ from tests.bench.manyfiles import measure_many_files
 from tests.bench.plot import draw
 from tests.bench.runtime import measure_runtime
 from tests.bench.runtime_gate import measure_gate
+from tests.bench.state import measure_state
 from tests.bench.table import Measured, Section, figure_rows, memory_section, page
 
 _PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks.md"
@@ -40,6 +41,7 @@ _MEASURES: Mapping[str, tuple[_Measure, str]] = {
     "history": (measure_history, "2 min"),
     "runtime": (measure_runtime, "1 min, and 45 s per repetition"),
     "gate": (measure_gate, "1 min, and 1 min per repetition"),
+    "state": (measure_state, "3 min, and 2 min per repetition at full scale"),
     "jobs": (measure_jobs, "2 min, and 5 min per repetition"),
 }
 

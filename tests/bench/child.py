@@ -12,7 +12,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from sparkpoint.savepoint import CaptureRequest, Repository
+from sparkpoint.savepoint import CaptureRequest, Repository, Savepoint
+from sparkpoint.state import RepartitionRequest, repartition
+from sparkpoint.state.diff import DiffRequest, diff_state
+from sparkpoint.state.query import QueryRequest, query_state
 from tests.bench.measure import settle
 from tests.bench.stores import Watch, open_watched
 
@@ -102,6 +105,38 @@ def _verify(task: dict[str, Any], watch: Watch) -> Numbers:
     return {"savepoints": len(results)}
 
 
+def _repartition(task: dict[str, Any], watch: Watch) -> Numbers:
+    repository, savepoint = _found(task, task["name"], watch)
+    request = RepartitionRequest(partitions=task["partitions"], name=task["child"])
+    return {"rows": repartition(repository, savepoint, request).rows}
+
+
+def _diff(task: dict[str, Any], watch: Watch) -> Numbers:
+    repository, before = _found(task, task["before"], watch)
+    _, after = _found(task, task["after"], watch)
+    (found,) = diff_state(repository, before, after, DiffRequest())
+    return {"changed": found.totals.changed}
+
+
+def _query(task: dict[str, Any], watch: Watch) -> Numbers:
+    """Twice: the second one is warm."""
+    repository, savepoint = _found(task, task["name"], watch)
+    request = QueryRequest(where=f"key.k = '{task['key']}'")
+    seconds = 0.0
+    for _ in range(2):
+        begun = time.perf_counter()
+        with query_state(repository, savepoint, request) as found:
+            if len(list(found.rows())) != 1:
+                raise RuntimeError(f"there is not one row of {task['key']}")
+        seconds = time.perf_counter() - begun
+    return {"warm": seconds}
+
+
+def _found(task: dict[str, Any], name: str, watch: Watch) -> tuple[Repository, Savepoint]:
+    repository = Repository.open(open_watched(task["repository"], task.get("endpoint"), watch))
+    return repository, repository.find(name, namespace="default", job=_JOB)
+
+
 def _peer_server_copy(task: dict[str, Any], watch: Watch) -> Numbers:
     from tests.bench.s3peer import copy_on_server
 
@@ -119,6 +154,9 @@ _OPERATIONS: Mapping[str, Callable[[dict[str, Any], Watch], Numbers]] = {
     "capture-often": _capture_often,
     "materialize": _materialize,
     "verify": _verify,
+    "repartition": _repartition,
+    "diff": _diff,
+    "query": _query,
     "peer-server-copy": _peer_server_copy,
     "peer-stream": _peer_stream,
 }

@@ -83,7 +83,7 @@ def assert_output(
 
 
 def finish(
-    query: StreamingQuery, workload: Workload, checkpoint: Path, *, files: int, timeout: float = 120
+    query: StreamingQuery, workload: Workload, checkpoint: Path, *, files: int, timeout: float = 600
 ) -> None:
     """Wait until all input is committed and the query has ended."""
     if not workload.endless:
