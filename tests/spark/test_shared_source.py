@@ -8,24 +8,12 @@ from pyspark.sql import SparkSession
 from sparkpoint.savepoint import CaptureRequest, MaterializeRequest, Mode, Repository
 from sparkpoint.storage import DirectoryStore
 from tests.spark.workloads.inputs import rows_of, write_files
+from tests.spark.workloads.plain import incoming, write_out
 
 
 def _run(spark: SparkSession, folder: Path, checkpoint: Path) -> None:
-    frame = (
-        spark.readStream.schema("side STRING, k STRING, v INT, t LONG")
-        .option("maxFilesPerTrigger", 1)
-        .json(str(folder / "in"))
-        .select("k", "v")
-    )
-    query = (
-        frame.unionByName(frame.selectExpr("k", "-v AS v"))
-        .writeStream.format("json")
-        .option("path", str(folder / "out"))
-        .option("checkpointLocation", str(checkpoint))
-        .trigger(availableNow=True)
-        .start()
-    )
-    assert query.awaitTermination(120)
+    frame = incoming(spark, folder).select("k", "v")
+    write_out(frame.unionByName(frame.selectExpr("k", "-v AS v")), folder, checkpoint)
 
 
 def test_a_query_that_reads_one_source_twice_goes_on_exactly_elsewhere(

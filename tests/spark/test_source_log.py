@@ -12,24 +12,11 @@ from pyspark.sql import SparkSession
 from sparkpoint.savepoint import CaptureRequest, MaterializeRequest, Mode, Repository
 from sparkpoint.storage import DirectoryStore
 from tests.spark.workloads.inputs import rows_of, write_files
+from tests.spark.workloads.plain import incoming, write_out
 
 _ENDS = (4, 10, 17)
 """How many files there are at the end of each run; with an interval of 2, each but the first ends
 after entries that a log which knows one compacted entry would have compacted otherwise."""
-
-
-def _run(spark: SparkSession, folder: Path, checkpoint: Path) -> None:
-    query = (
-        spark.readStream.schema("side STRING, k STRING, v INT, t LONG")
-        .option("maxFilesPerTrigger", 1)
-        .json(str(folder / "in"))
-        .writeStream.format("json")
-        .option("path", str(folder / "out"))
-        .option("checkpointLocation", str(checkpoint))
-        .trigger(availableNow=True)
-        .start()
-    )
-    assert query.awaitTermination(120)
 
 
 def test_the_log_of_a_file_source_survives_restores_of_restores(
@@ -40,7 +27,7 @@ def test_the_log_of_a_file_source_survives_restores_of_restores(
     checkpoint, done = tmp_path / "epoch-0", 0
     for epoch, end in enumerate(_ENDS, start=1):
         write_files(tmp_path / "in", range(done, end))
-        _run(spark, tmp_path, checkpoint)
+        write_out(incoming(spark, tmp_path), tmp_path, checkpoint)
         request = CaptureRequest(job="log", name=f"log-{epoch}")
         savepoint = repository.capture(DirectoryStore(checkpoint), request).savepoint
         checkpoint, done = tmp_path / f"epoch-{epoch}", end

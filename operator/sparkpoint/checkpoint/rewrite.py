@@ -21,7 +21,7 @@ from sparkpoint.checkpoint.jsonlog import (
 )
 from sparkpoint.checkpoint.names import batch_number, is_plain_name
 from sparkpoint.checkpoint.operators import schema_tail
-from sparkpoint.checkpoint.sources import MAX_SPLIT
+from sparkpoint.checkpoint.sources import COMPACT, MAX_SPLIT, compacted_upto
 
 __all__ = [
     "absolute_schema_roots",
@@ -88,16 +88,15 @@ def split_compact(data: bytes, path: str, *, last: int, interval: int) -> dict[s
     if interval < 1 or (last + 1) % interval > MAX_SPLIT:
         raise DamagedError(f"{path} cannot be cut at {last} with an interval of {interval}.")
     entries = [(_entry_batch(line, path), line) for line in lines[1:] if line]
-    compact = (last + 1) // interval * interval - 1
+    compacts = compacted_upto(last, interval)
     split: dict[str, bytes] = {}
-    for number in (compact - interval, compact):
-        if number >= 0:
-            upto = [entry for batch, entry in entries if batch <= number]
-            split[f"{number}.compact"] = _entry(lines[0], upto)
+    for number in compacts:
+        upto = [entry for batch, entry in entries if batch <= number]
+        split[f"{number}{COMPACT}"] = _entry(lines[0], upto)
     by_batch: dict[int, list[str]] = {}
     for batch, line in entries:
         by_batch.setdefault(batch, []).append(line)
-    for number in range(max(compact, -1) + 1, last + 1):
+    for number in range(max(compacts, default=-1) + 1, last + 1):
         split[str(number)] = _entry(lines[0], by_batch.get(number, ()))
     return split
 

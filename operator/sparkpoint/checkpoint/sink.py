@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from sparkpoint.checkpoint.errors import CannotRewindError, DamagedError
 from sparkpoint.checkpoint.jsonlog import as_object, as_text, lines_of, parse, version_of
 from sparkpoint.checkpoint.names import is_visible, source_log_id
-from sparkpoint.checkpoint.sources import compact_interval
+from sparkpoint.checkpoint.sources import COMPACT, compact_interval, compacted_upto, compacts_of
 
 __all__ = ["SINK_LOG", "SinkLog", "SinkRewind", "parse_sink_entry", "read_sink_log", "seed_sink"]
 
 SINK_LOG = "_spark_metadata"
-_COMPACT = ".compact"
 _EMPTY = b"v1"
 _DEFAULT_INTERVAL = 10
 
@@ -67,7 +66,7 @@ class SinkLog:
             name = self.entries.get(number)
             if name is None:
                 return number
-            if name.endswith(_COMPACT):
+            if name.endswith(COMPACT):
                 break
         return None
 
@@ -77,7 +76,7 @@ class SinkLog:
         The distance of the two newest ones is its interval. From one alone, if the one before was
         deleted, it derives one, which may be shorter than the one that the log was written with.
         """
-        compacts = [n for n, name in self.entries.items() if name.endswith(_COMPACT)]
+        compacts = compacts_of(self.entries)
         kept = [n for n in compacts if last is not None and n <= last]
         if last is None or not kept or kept == compacts:
             return None
@@ -104,11 +103,9 @@ def seed_sink(batch: int, *, interval: int = _DEFAULT_INTERVAL) -> dict[str, byt
     """
     if batch < 0:
         return {}
-    compact = (batch + 1) // interval * interval - 1
-    numbers = range(max(compact, 0), batch + 1)
-    # Two compacted entries fix the interval; from one alone Spark may derive a longer one.
-    names = [f"{compact - interval}{_COMPACT}"] if compact > interval else []
-    names += [f"{n}{_COMPACT}" if n == compact else str(n) for n in numbers]
+    compacts = compacted_upto(batch, interval)
+    names = [f"{number}{COMPACT}" for number in compacts]
+    names += map(str, range(max(compacts, default=-1) + 1, batch + 1))
     return dict.fromkeys(names, _EMPTY)
 
 

@@ -14,11 +14,19 @@ from sparkpoint.checkpoint.model import OffsetEntry, SourceRewrite
 from sparkpoint.checkpoint.names import is_visible, source_log_id
 from sparkpoint.checkpoint.sourcefolders import source_folders
 
-__all__ = ["MAX_SPLIT", "SourceFiles", "compact_interval", "source_files"]
+__all__ = [
+    "COMPACT",
+    "MAX_SPLIT",
+    "SourceFiles",
+    "compact_interval",
+    "compacted_upto",
+    "compacts_of",
+    "source_files",
+]
 
 MAX_SPLIT = 100_000
 """Entries that are made out of a compacted one at most; Spark's default interval makes 9."""
-_COMPACT = ".compact"
+COMPACT = ".compact"
 _DEFAULT_INTERVAL = 10
 # A hundred entries a second for three centuries; to find a divisor below it takes no time.
 _MAX_ENTRY = 10**12
@@ -105,8 +113,19 @@ def compact_interval(compacts: Iterable[int], default: int = _DEFAULT_INTERVAL) 
     if entries <= default or default >= entries // 2:
         return entries
     if entries > _MAX_ENTRY:
-        raise DamagedError(f"{newest[0]}{_COMPACT} cannot be an entry of a source's log.")
+        raise DamagedError(f"{newest[0]}{COMPACT} cannot be an entry of a source's log.")
     return _divisor(entries, least=default)
+
+
+def compacted_upto(last: int, interval: int) -> tuple[int, ...]:
+    """The last two entries up to `last` that are compacted: their distance tells the interval."""
+    newest = (last + 1) // interval * interval - 1
+    return tuple(number for number in (newest - interval, newest) if number >= 0)
+
+
+def compacts_of(entries: Mapping[int, str]) -> list[int]:
+    """Which of a log's entries (number -> name) are compacted."""
+    return [number for number, name in entries.items() if name.endswith(COMPACT)]
 
 
 def _divisor(number: int, *, least: int) -> int:
@@ -148,7 +167,7 @@ def _replayed(
 
     Spark finds those that are gone in the newest compacted entry, which holds all before it.
     """
-    compact = max((n for n, path in entries.items() if path.endswith(_COMPACT)), default=-1)
+    compact = max(compacts_of(entries), default=-1)
     inside = min(compact, upto)
     kept = {n for n in entries if last < n <= upto}
     if sum(n <= inside for n in kept) < inside - last:
@@ -183,19 +202,19 @@ def _file_source(key: str, entries: Mapping[int, str], last: int) -> SourceFiles
                 missing=(f"sources/{key}/{number}",)
             )
         needed.append(path)
-        if path.endswith(_COMPACT):
+        if path.endswith(COMPACT):
             needed += _compacted_before(number, entries)
             break
     return SourceFiles(needed=tuple(reversed(needed)))
 
 
 def _compacted_before(number: int, entries: Mapping[int, str]) -> list[str]:
-    older = [n for n, path in entries.items() if n < number and path.endswith(_COMPACT)]
+    older = [n for n in compacts_of(entries) if n < number]
     return [entries[max(older)]] if older else []
 
 
 def _newer_compact(key: str, entries: Mapping[int, str], last: int) -> SourceFiles | None:
-    compacts = [number for number, path in entries.items() if path.endswith(_COMPACT)]
+    compacts = compacts_of(entries)
     newer = [number for number in compacts if number > last]
     if not newer:
         return None

@@ -76,67 +76,54 @@ class Capture:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Adopt:
-    """Make a savepoint of a checkpoint that somebody else left; it is only read."""
+class _ForRun:
+    """Work for a run that is to come, in a pod of that run's own image."""
 
     run: Run
-    """What begins from it."""
-    adoption: Adoption
-    savepoint: str
+    """What begins from it, or is tried."""
 
     @property
     def revision(self) -> Revision:
-        """Whose image the worker pod gets."""
+        """Whose image the worker pod gets: what reads or writes the state is what will go on."""
         return self.run.revision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rehearse:
+class Adopt(_ForRun):
+    """Make a savepoint of a checkpoint that somebody else left; it is only read."""
+
+    adoption: Adoption
+    savepoint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearse(_ForRun):
     """Try a revision's code on a copy of a savepoint."""
 
-    run: Run
     savepoint: str
     captured_from: Run | None = None
     """There is no savepoint yet: one of what this run has committed is taken first, under that
     name, and removed afterwards."""
 
-    @property
-    def revision(self) -> Revision:
-        """Whose image the worker pod gets."""
-        return self.run.revision
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Examine:
+class Examine(_ForRun):
     """Find out whether the state in a savepoint can be had in the partitions of a revision."""
 
-    run: Run
     savepoint: str
     partitions: int
     captured_from: Run | None = None
     """As of a trial."""
 
-    @property
-    def revision(self) -> Revision:
-        """Whose image the worker pod gets."""
-        return self.run.revision
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repartition:
+class Repartition(_ForRun):
     """Make a savepoint in other partitions of one that is there, which stays as it is."""
 
-    run: Run
-    """What begins from it."""
     savepoint: str
     made: str
     """Name of the new one."""
     partitions: int
-
-    @property
-    def revision(self) -> Revision:
-        """Whose image the worker pod gets: what writes the state is what will read it."""
-        return self.run.revision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

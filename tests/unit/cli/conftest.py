@@ -1,5 +1,7 @@
 """A working directory like the one that the examples in the help assume."""
 
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,23 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("SPARKPOINT_REPOSITORY", "SPARKPOINT_DEBUG", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
     for name in names:
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def worker_says(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[list[str]]]:
+    """Lets workers answer that, in the place of starting; returns the commands they were."""
+
+    def says(answer: str) -> list[list[str]]:
+        asked: list[list[str]] = []
+
+        def worker(command: list[str], **_: object) -> "subprocess.CompletedProcess[bytes]":
+            asked.append(command)
+            return subprocess.CompletedProcess(command, 0, stdout=answer.encode())
+
+        monkeypatch.setattr("sparkpoint.cli.work.workers.subprocess.run", worker)
+        return asked
+
+    return says
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """`savepoint list`, `show`, `tag`, `delete`, `verify` and `copy`, and what savepoints go by."""
 
-import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -142,15 +142,13 @@ def test_a_manifest_of_a_newer_format_is_not_ours_to_delete(repository: Path) ->
     ],
 )
 def test_a_deep_verification_lets_a_worker_load_the_state(
-    repository: Path, monkeypatch: pytest.MonkeyPatch, answer: str, code: int, good: bool
+    repository: Path,
+    worker_says: Callable[[str], list[list[str]]],
+    answer: str,
+    code: int,
+    good: bool,
 ) -> None:
-    asked: list[list[str]] = []
-
-    def worker(command: list[str], **_: object) -> "subprocess.CompletedProcess[bytes]":
-        asked.append(command)
-        return subprocess.CompletedProcess(command, 0, stdout=answer.encode())
-
-    monkeypatch.setattr("sparkpoint.cli.work.workers.subprocess.run", worker)
+    asked = worker_says(answer)
 
     outcome = run("savepoint", "verify", "before-upgrade", "--deep", "--json")
 

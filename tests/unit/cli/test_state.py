@@ -2,7 +2,7 @@
 
 import json
 import shlex
-import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet
@@ -237,15 +237,13 @@ def test_files_alone_can_say_no_but_never_yes() -> None:
 )
 @pytest.mark.usefixtures("nightly")
 def test_the_verdict_of_a_trial_is_the_exit_code(
-    monkeypatch: pytest.MonkeyPatch, answer: str, code: int, verdict: str, problems: list[str] | int
+    worker_says: Callable[[str], list[list[str]]],
+    answer: str,
+    code: int,
+    verdict: str,
+    problems: list[str] | int,
 ) -> None:
-    asked: list[list[str]] = []
-
-    def worker(command: list[str], **_: object) -> "subprocess.CompletedProcess[bytes]":
-        asked.append(command)
-        return subprocess.CompletedProcess(command, 0, stdout=answer.encode())
-
-    monkeypatch.setattr("sparkpoint.cli.work.workers.subprocess.run", worker)
+    asked = worker_says(answer)
     Path("visits.py").write_text("")
 
     outcome = run("state", "check", "--savepoint", "nightly", "--json", "--", "visits.py", "--x=1")
