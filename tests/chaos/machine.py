@@ -2,21 +2,31 @@
 
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from dev.cluster.layout import Layout
 from dev.cluster.programs import tool_environment
 from dev.jobs import AGENT_PORT
 
-__all__ = ["cut_agents", "kill_pod", "processes_of_component", "processes_of_pod", "standing_still"]
+__all__ = [
+    "cut_agents",
+    "kill_pod",
+    "processes_of_component",
+    "processes_of_pod",
+    "standing_still",
+    "undone_for_certain",
+]
 
 _GROUPS = Path("/sys/fs/cgroup")
 _PAUSE = "/pause"
 _QUALITIES = ("", "burstable", "besteffort")
 """Of service: where a kubelet puts the groups of pods."""
+_AT_THE_LATEST = 60.0
+"""Seconds after which something is undone, whatever has become of us: longer than any fault."""
 
 
 def processes_of_component(layout: Layout, name: str) -> list[int]:
@@ -51,31 +61,64 @@ def kill_pod(layout: Layout, uid: str) -> bool:
 @contextlib.contextmanager
 def standing_still(processes: list[int]) -> Iterator[None]:
     """They neither run nor end; connections to them stay open and are not answered."""
+    with undone_for_certain(["kill", "-CONT", *map(str, processes)]):
+        try:
+            _signal(processes, signal.SIGSTOP)
+            yield
+        finally:
+            _signal(processes, signal.SIGCONT)
+
+
+def _signal(processes: Sequence[int], number: signal.Signals) -> None:
     for pid in processes:
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for pid in processes:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 @contextlib.contextmanager
 def cut_agents(layout: Layout) -> Iterator[None]:
     """Nothing that this machine sends to an agent of the cluster arrives."""
-    rule = ("FORWARD", "-s", layout.host_address, "-p", "tcp", "--dport", str(AGENT_PORT))
-    _iptables(layout, "-I", *rule, "-j", "DROP")
+    whose = ("-s", layout.host_address, "-p", "tcp", "--dport", str(AGENT_PORT), "-j", "DROP")
+    remove = _iptables(layout, "-D", "FORWARD", *whose)
+    with undone_for_certain(remove, env=tool_environment()):
+        _run(_iptables(layout, "-I", "FORWARD", *whose))
+        try:
+            yield
+        finally:
+            _run(remove)
+
+
+def _iptables(layout: Layout, *arguments: str) -> list[str]:
+    pid = (layout.folder / "node.pid").read_text().split()[0]
+    return ["nsenter", "-t", pid, "-m", "-n", "--", "iptables", "-w", *arguments]
+
+
+def _run(command: Sequence[str]) -> None:
+    subprocess.run(command, env=tool_environment(), check=True, capture_output=True, timeout=30)
+
+
+@contextlib.contextmanager
+def undone_for_certain(
+    command: Sequence[str],
+    *,
+    seconds: float = _AT_THE_LATEST,
+    env: Mapping[str, str] | None = None,
+) -> Iterator[None]:
+    """Somebody else does this later if we are killed: nobody would find a stopped API server."""
+    later = subprocess.Popen(
+        ["sh", "-c", f"sleep {seconds}; {shlex.join(command)}"],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        # A session of its own: it outlives us, and its sleep ends with it.
+        start_new_session=True,
+    )
     try:
         yield
     finally:
-        _iptables(layout, "-D", *rule, "-j", "DROP")
-
-
-def _iptables(layout: Layout, *arguments: str) -> None:
-    pid = (layout.folder / "node.pid").read_text().split()[0]
-    command = ["nsenter", "-t", pid, "-m", "-n", "--", "iptables", "-w", *arguments]
-    subprocess.run(command, env=tool_environment(), check=True, capture_output=True)
+        os.killpg(later.pid, signal.SIGKILL)
+        later.wait()
 
 
 def _hierarchy(layout: Layout) -> Path:

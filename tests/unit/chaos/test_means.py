@@ -1,13 +1,21 @@
 """The means of the crash matrix: holding an operator, and telling right counts from wrong ones."""
 
 import json
+import signal
+import subprocess
+import sys
 import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import pytest
 
 from dev.jobs import EXAMPLE
 from sparkpoint.lifecycle.phases import Kind, Phase
 from tests.chaos.breakpoints import Breakpoints, Hit
 from tests.chaos.ledger import SCRIPT, Ledger, script
+from tests.chaos.machine import standing_still
 
 
 def _status(phase: str) -> dict[str, object]:
@@ -81,3 +89,46 @@ def test_the_example_can_be_made_to_fail() -> None:
 
     compile(made, SCRIPT, "exec")
     assert "if arguments.crash:" in made
+
+
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+
+
+def _await(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def sleeper() -> Iterator[int]:
+    """A process that does nothing."""
+    process = subprocess.Popen(["sleep", "60"])
+    try:
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_what_stands_still_goes_on_afterwards(sleeper: int) -> None:
+    with standing_still([sleeper]):
+        _await(lambda: _state(sleeper) == "T")
+
+    _await(lambda: _state(sleeper) == "S")
+
+
+def test_what_stands_still_goes_on_though_whoever_stopped_it_was_killed(sleeper: int) -> None:
+    program = f"""
+import os, signal
+from tests.chaos.machine import undone_for_certain
+with undone_for_certain(["kill", "-CONT", "{sleeper}"], seconds=1):
+    os.kill({sleeper}, signal.SIGSTOP)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=False)
+
+    assert done.returncode == -signal.SIGKILL
+    _await(lambda: _state(sleeper) == "S")
