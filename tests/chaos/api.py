@@ -23,9 +23,11 @@ class ApiError(Exception):
 class Api:
     """One namespace of it; each thread has a connection of its own."""
 
-    def __init__(self, layout: Layout, namespace: str, *, tries: int = 10) -> None:
+    def __init__(
+        self, layout: Layout, namespace: str, *, tries: int = 10, timeout: float = _TIMEOUT
+    ) -> None:
         self._address = layout.node_address
-        self._tries = tries
+        self._tries, self._timeout = tries, timeout
         self._namespace = namespace
         self._local, self._connections = threading.local(), list[http.client.HTTPSConnection]()
         self._context = ssl.create_default_context(cafile=str(layout.pki / "ca.crt"))
@@ -61,7 +63,7 @@ class Api:
         found: http.client.HTTPSConnection | None = getattr(self._local, "connection", None)
         if found is None:
             found = http.client.HTTPSConnection(
-                self._address, 6443, timeout=_TIMEOUT, context=self._context
+                self._address, 6443, timeout=self._timeout, context=self._context
             )
             self._local.connection = found
             self._connections.append(found)

@@ -16,8 +16,10 @@ from dev.console import Problem
 from sparkpoint.controller.keys import ATTEMPT, EPOCH, JOB, ROLE
 from sparkpoint.controller.podfacts import is_over
 from sparkpoint.savepoint import Repository
+from sparkpoint.savepoint.errors import NotARepositoryError, SavepointError
 from sparkpoint.savepoint.leases import ActiveLease, readable_leases
 from sparkpoint.storage import open_store
+from sparkpoint.storage.errors import StorageError
 from tests.chaos.api import Api, ApiError
 from tests.chaos.ledger import Ledger, script
 from tests.chaos.operatorprocess import OperatorProcess
@@ -34,6 +36,7 @@ _S3_ACCOUNT = {
     "AWS_REGION": "us-east-1",
 }
 _PATIENCE = 300.0
+_IMPATIENCE = 2.0
 _MOST_FILES = 12
 """Fed in one stretch: every file costs a batch."""
 _BETWEEN_FILES = 3.0
@@ -43,7 +46,14 @@ class CaseError(AssertionError):
     """What must not be, with all that is known about it."""
 
 
-STAGE_ERRORS = (CaseError, ApiError, Problem, subprocess.TimeoutExpired)
+STAGE_ERRORS = (
+    CaseError,
+    ApiError,
+    Problem,
+    subprocess.TimeoutExpired,
+    SavepointError,
+    StorageError,
+)
 """What ends a run: something is not as it must be, or cannot be found out."""
 
 
@@ -58,9 +68,10 @@ class Stage:
         self.job = Job(self.namespace, _spec(on_s3=on_s3))
         self.api = Api(self.layout, name)
         self.operator = OperatorProcess(cluster, name, folder)
-        self._impatient = Api(self.layout, name, tries=1)
+        # Processes are to be looked at all the while, whether or not the API server answers.
+        self._impatient = Api(self.layout, name, tries=1, timeout=_IMPATIENCE)
         self.witness = Witness(self.layout, self._impatient, self.job.name)
-        self._watched = False
+        self._watched = self._has_repository = False
         self.struck = 0.0
         """When something was last done to a process that may have held a lease: it runs out."""
 
@@ -71,6 +82,9 @@ class Stage:
             self.namespace.kubectl("apply", "-f", str(_S3))
             status = ("rollout", "status", "deployment/s3", "--timeout=120s")
             self.namespace.kubectl(*status, timeout=150)
+            # One that stands still is not ready, and would be refused instead of waited for.
+            reachable = '{"spec": {"publishNotReadyAddresses": true}}'
+            self.namespace.kubectl("patch", "service", "s3", "-p", reachable)
         self.job.lay_ground()
         self.job.put_script(script(example()))
         self.volume = self._volume()
@@ -113,13 +127,14 @@ class Stage:
         return self.api.pods(f"{JOB}={self.job.name},{chosen}")
 
     def is_calm(self) -> bool:
-        """Nothing is under way, and what is wished was looked at."""
+        """Nothing is under way or about to be tried again, and what is wished was looked at."""
         body = self.api.job(self.job.name)
         status = (body or {}).get("status") or {}
         if body is None or status.get("observedGeneration") != body["metadata"]["generation"]:
             return False
         record = status.get("record") or {}
-        return not record.get("operation") and status.get("phase") in ("Running", "Suspended")
+        waits = record.get("operation") or (record.get("held") or {}).get("until")
+        return not waits and status.get("phase") in ("Running", "Suspended")
 
     def wait(self, what: str, condition: Callable[[], object], seconds: float = _PATIENCE) -> None:
         """Bounded; an API server that does not answer is waited for, too."""
@@ -205,9 +220,12 @@ class Stage:
         ]
 
     def _repository_problems(self) -> list[str]:
-        if not self.on_s3 and not (self.volume / "savepoints" / "repository.json").exists():
-            return []
-        repository = Repository.open(open_store(*self._repository()))
+        try:
+            repository = Repository.open(open_store(*self._repository()))
+        except NotARepositoryError as error:
+            # There is one from the first savepoint on.
+            return [str(error)] if self._has_repository else []
+        self._has_repository = True
         found = repository.list()
         half = [f"{each.path} cannot be read" for each in found.unreadable]
         bad = [each for each in repository.verify(found.savepoints) if not each.good]
