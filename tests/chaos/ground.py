@@ -8,24 +8,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dev.cache import exclusive
-from dev.cluster.lifecycle import Cluster, raise_cluster
+from dev.cluster.lifecycle import Cluster, lower_cluster, raise_cluster
 from dev.console import Problem
 from dev.image.load import load_images
 from dev.operator import NAMESPACE as OPERATOR
 from tests.chaos.stage import Stage, remove
 from tests.cluster.namespace import Namespace
 
-__all__ = ["ground", "stage_on"]
+__all__ = ["ground", "grounds", "stage_on"]
 
 _PREFIX = "chaos-"
 _CRDS = Path(__file__).parent.parent.parent / "crds"
 
 
 @contextlib.contextmanager
-def ground() -> Iterator[Cluster]:
+def ground(suffix: str = "") -> Iterator[Cluster]:
     """The cluster of the tests without an operator, as every stage has its own; nobody else's
-    meanwhile, and without what a run that was killed has left."""
-    name = os.environ.get("TEST_CLUSTER", "test")
+    meanwhile, and without what a run that was killed has left. With a suffix: another one."""
+    name = os.environ.get("TEST_CLUSTER", "test") + suffix
     if os.environ.get("CONTEXT"):
         raise Problem("The crash matrix stops the programs of a node.", remedy="leave CONTEXT out.")
     with exclusive(f"chaos-on-{name}"):
@@ -40,6 +40,24 @@ def ground() -> Iterator[Cluster]:
             if left.startswith(f"namespace/{_PREFIX}"):
                 remove(Namespace(cluster, left.partition("/")[2]))
         yield cluster
+
+
+@contextlib.contextmanager
+def grounds(first: Cluster, number: int) -> Iterator[list[Cluster]]:
+    """So many clusters: this one, and others that are ended again."""
+    with contextlib.ExitStack() as stack:
+        more = [stack.enter_context(_lent(f"-{each}")) for each in range(2, number + 1)]
+        yield [first, *more]
+
+
+@contextlib.contextmanager
+def _lent(suffix: str) -> Iterator[Cluster]:
+    with ground(suffix) as cluster:
+        try:
+            yield cluster
+        finally:
+            if cluster.layout is not None:
+                lower_cluster(cluster.layout)
 
 
 @contextlib.contextmanager

@@ -34,14 +34,15 @@ class Fault(Enum):
 
     @property
     def is_of_cluster(self) -> bool:
-        """Whether every job of the cluster feels it, so that no other case may run beside."""
+        """Whether every job of the cluster feels it, so that no other case may run on it."""
         return self in (Fault.AGENT, Fault.APISERVER, Fault.ETCD)
 
     @property
     def is_repeatable(self) -> bool:
         """Whether an operation goes on as it would have, so that it can strike in every phase of
-        one: a driver that dies twice is another story, a rollback."""
-        return self in (Fault.OPERATOR, Fault.AGENT, Fault.APISERVER, Fault.ETCD)
+        one: a driver that dies twice is another story, a rollback. Should it go on otherwise after
+        all, the phases that it did not come to are tried one by one."""
+        return self is not Fault.DRIVER
 
 
 MEANINGS: dict[Fault, str] = {

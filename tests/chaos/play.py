@@ -27,6 +27,7 @@ class Played:
     """Reached, and there was nothing that the fault could be done to."""
     ended: str = ""
     """How the operation ended, in a word."""
+    seconds: float = 0.0
     seen: tuple[str, ...] = ()
     """Attempts that lived beside each other, with what was reported of their pods."""
 
@@ -39,7 +40,7 @@ class Player:
 
     def play(self, run: Run) -> Played:
         """A CaseError if something is not as it must be."""
-        stage, played = self.stage, Played()
+        stage, played, began = self.stage, Played(), time.monotonic()
         self._operations.prepare(run.kind, run.phases)
         before, known = stage.record().get("sequence", 0), len(stage.witness.sightings)
         points = {(run.kind, phase) for phase in run.phases}
@@ -57,6 +58,7 @@ class Player:
         played.ended = self._end(run.kind)
         played.seen = tuple(stage.witness.sightings[known:])
         self._operations.tidy(run.kind)
+        played.seconds = time.monotonic() - began
         return played
 
     def _goes_on(self, run: Run, played: Played, before: int) -> bool:

@@ -6,7 +6,9 @@ import pytest
 
 from sparkpoint.lifecycle.phases import PLANS, Kind, Phase
 from tests.chaos.campaign import draw, shrink
+from tests.chaos.lanes import judged
 from tests.chaos.matrix import Case, Fault, Run, all_cases, find_case, find_run, hindrance, runs_of
+from tests.chaos.play import Played
 from tests.chaos.results import PAGE, Result, Results, generated_page
 from tests.chaos.witness import Attempt, conflicts
 
@@ -31,7 +33,8 @@ def test_runs_fill_every_cell_and_strike_twice_only_where_that_changes_nothing()
     assert sorted(case.name for run in runs for case in run.cases) == sorted(
         case.name for case in cases
     )
-    assert Run(Kind.RESCALE, (Phase.STOP, Phase.LAUNCH, Phase.OBSERVE), Fault.OPERATOR) in runs
+    for fault in set(Fault) - {Fault.DRIVER}:
+        assert Run(Kind.RESCALE, (Phase.STOP, Phase.LAUNCH, Phase.OBSERVE), fault) in runs
     assert all(len(run.phases) == 1 for run in runs if run.fault is Fault.DRIVER)
     assert all(len(run.phases) == 1 for run in runs if Phase.CAPTURE in run.phases)
 
@@ -65,6 +68,52 @@ def test_what_is_not_needed_to_fail_is_left_out() -> None:
     assert shrink(steps, fails) == needed
     # Bounded: what was not tried stays.
     assert shrink(steps, fails, tries=1) == [*steps[:7], steps[8]]
+
+
+_STOP_AND_LAUNCH = Run(Kind.UPGRADE, (Phase.STOP, Phase.LAUNCH), Fault.S3)
+
+
+@pytest.mark.parametrize(
+    ("run", "played", "expected"),
+    [
+        pytest.param(
+            _STOP_AND_LAUNCH,
+            Played(struck=[Phase.STOP, Phase.LAUNCH], ended="Rollback Succeeded"),
+            ["passed", "passed"],
+            id="struck, however it went on",
+        ),
+        pytest.param(
+            _STOP_AND_LAUNCH,
+            Played(struck=[Phase.STOP], ended="Upgrade Succeeded"),
+            ["passed", "not applicable"],
+            id="a phase that was over at once",
+        ),
+        pytest.param(
+            _STOP_AND_LAUNCH,
+            Played(struck=[Phase.STOP], ended="Upgrade Failed"),
+            ["passed", None],
+            id="another way: the other phase is tried by itself",
+        ),
+        pytest.param(
+            Run(Kind.UPGRADE, (Phase.LAUNCH,), Fault.S3),
+            Played(ended="Upgrade Failed"),
+            ["failed"],
+            id="never reached, though nothing went wrong",
+        ),
+        pytest.param(
+            Run(Kind.UPGRADE, (Phase.LAUNCH,), Fault.EXECUTOR),
+            Played(missed=[Phase.LAUNCH], ended="Upgrade Succeeded"),
+            ["not applicable"],
+            id="nothing there to strike",
+        ),
+    ],
+)
+def test_a_cell_is_ticked_only_if_its_fault_struck_in_its_phase(
+    run: Run, played: Played, expected: list[str | None]
+) -> None:
+    results = [result for _, result in judged(run, played)]
+
+    assert [result.result if result is not None else None for result in results] == expected
 
 
 def test_results_are_kept_and_shown_on_the_page(tmp_path: Path) -> None:
