@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dev.console import say
 from sparkpoint.lifecycle.phases import PLANS, Kind
 from tests.chaos.matrix import Case, Fault, Run, hindrance
-from tests.chaos.play import Player
+from tests.chaos.play import Played, Player
 from tests.chaos.stage import STAGE_ERRORS, Stage
 
 __all__ = ["campaign", "draw", "shrink"]
@@ -18,7 +18,7 @@ OpenStage = Callable[[], AbstractContextManager[Stage]]
 _LATEST = 20.0
 """Seconds after its beginning at which an operation is struck, if not in a certain phase."""
 _MOST_TRIES = 12
-"""To make a failing list shorter; each opens a stage of its own."""
+"""To make a failing list shorter; each opens a stage of its own, and plays what is left."""
 
 
 def draw(seed: int) -> Iterator[Run]:
@@ -36,17 +36,21 @@ def draw(seed: int) -> Iterator[Run]:
 def shrink(
     steps: Sequence[Run], fails: Callable[[Sequence[Run]], bool], *, tries: int = _MOST_TRIES
 ) -> list[Run]:
-    """Without the steps that are not needed to fail: each is left out in turn, the last one stays.
+    """Without the steps that are not needed to fail; the last one stays.
 
-    Bounded: what was not tried stays in.
+    All others are left out first, then halves of them, quarters, and single ones: most failures
+    need but the last step, and a try of many steps takes long. Bounded: what was not tried stays.
     """
-    kept, index = list(steps), len(steps) - 2
-    while index >= 0 and tries > 0:
-        fewer = kept[:index] + kept[index + 1 :]
-        tries -= 1
-        if fails(fewer):
-            kept = fewer
-        index -= 1
+    kept, size = list(steps), len(steps) - 1
+    while size > 0 and tries > 0:
+        end = len(kept) - 1
+        while end > 0 and tries > 0:
+            fewer = kept[: max(0, end - size)] + kept[end:]
+            tries -= 1
+            if fails(fewer):
+                kept = fewer
+            end -= size
+        size //= 2
     return kept
 
 
@@ -58,9 +62,23 @@ def campaign(open_stage: OpenStage, seed: int, minutes: float, steps: Sequence[R
     if not _fails(open_stage, wanted, done):
         say(f"{len(done)} steps, exact after each: seed {seed}")
         return 0
-    smallest = shrink(done, lambda fewer: _fails(open_stage, fewer, []))
-    say(f"Fails: make chaos SEED={seed} STEPS={','.join(run.name for run in smallest)}")
+    say(_command(seed, done))
+    # As long again, and no longer: what is not tried by then stays in.
+    deadline = time.monotonic() + minutes * 60
+    smallest = shrink(
+        done, lambda fewer: time.monotonic() < deadline and _fails(open_stage, fewer, [])
+    )
+    say(_command(seed, smallest))
     return 1
+
+
+def _command(seed: int, steps: Sequence[Run]) -> str:
+    return f"Fails: make chaos SEED={seed} STEPS={','.join(run.name for run in steps)}"
+
+
+def _told(run: Run, played: Played) -> str:
+    """A step that was not struck in its phase is a step all the same, but not the one drawn."""
+    return "" if not run.phases or played.struck else "not struck, "
 
 
 def _until(deadline: float, runs: Iterator[Run]) -> Iterator[Run]:
@@ -74,11 +92,10 @@ def _fails(open_stage: OpenStage, runs: Sequence[Run] | Iterator[Run], done: lis
         player = Player(stage)
         for run in runs:
             done.append(run)
-            began = time.monotonic()
             try:
                 played = player.play(run)
             except STAGE_ERRORS as failure:
                 say(f"{failure}\n✗ {run.name}, step {len(done)}")
                 return True
-            say(f"✓ {run.name}: {played.ended}, {time.monotonic() - began:.0f} s")
+            say(f"✓ {run.name}: {played.ended}, {_told(run, played)}{played.seconds:.0f} s")
     return False

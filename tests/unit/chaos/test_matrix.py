@@ -67,7 +67,20 @@ def test_what_is_not_needed_to_fail_is_left_out() -> None:
 
     assert shrink(steps, fails) == needed
     # Bounded: what was not tried stays.
-    assert shrink(steps, fails, tries=1) == [*steps[:7], steps[8]]
+    assert shrink(steps, fails, tries=4) == [*steps[:6], steps[8]]
+
+
+def test_a_failure_of_the_last_step_alone_is_found_at_once() -> None:
+    drawn = draw(3)
+    steps = [next(drawn) for _ in range(9)]
+    tried = []
+
+    def fails(fewer: object) -> bool:
+        tried.append(fewer)
+        return True
+
+    assert shrink(steps, fails) == steps[8:]
+    assert len(tried) == 1
 
 
 _STOP_AND_LAUNCH = Run(Kind.UPGRADE, (Phase.STOP, Phase.LAUNCH), Fault.S3)
