@@ -61,10 +61,11 @@ def _lent(suffix: str) -> Iterator[Cluster]:
 
 
 @contextlib.contextmanager
-def stage_on(cluster: Cluster, *, on_s3: bool) -> Iterator[Stage]:
-    """A stage, and its end."""
+def stage_on(cluster: Cluster, *, on_s3: bool, in_turn: bool = False) -> Iterator[Stage]:
+    """A stage, and its end. `in_turn`: its operator acts while it holds a Lease."""
     with tempfile.TemporaryDirectory(prefix="sparkpoint-chaos-") as folder:
-        stage = Stage(cluster, f"{_PREFIX}{uuid.uuid4().hex[:6]}", Path(folder), on_s3=on_s3)
+        name = f"{_PREFIX}{uuid.uuid4().hex[:6]}"
+        stage = Stage(cluster, name, Path(folder), on_s3=on_s3, in_turn=in_turn)
         try:
             stage.open()
             yield stage

@@ -35,7 +35,8 @@ def run_all(
             if run.fault.is_of_cluster is alone and (run.fault is Fault.S3) is on_s3
         ]
         if chosen and time.monotonic() < deadline:
-            lane = _Lane(chosen, results, deadline, on_s3=on_s3)
+            # Whoever holds a Lease loses it when the API server does not answer.
+            lane = _Lane(chosen, results, deadline, on_s3=on_s3, in_turn=alone)
             with _places(cluster, min(lanes, len(chosen)), alone=alone) as places:
                 lane.work(places)
             failed = failed or lane.failed
@@ -50,16 +51,18 @@ def _places(
 
 
 def judged(run: Run, played: Played) -> Iterator[tuple[Case, Result | None]]:
-    """What is known of each cell; None: the operation has gone another way before it came to that
-    phase, which has to be tried by itself."""
+    """What is known of each cell; None: the phase has to be tried by itself.
+
+    The operation may have gone another way after a fault, or the answer to its record was lost.
+    """
     planned = played.ended in (f"{run.kind.value} Succeeded", "Deleted")
     for case in run.cases:
         if case.phase in played.struck:
             yield case, Result("passed", round(played.seconds, 1), _today())
+        elif len(run.cases) > 1 and case.phase not in played.missed:
+            yield case, None
         elif case.phase in played.missed or planned:
             yield case, Result("not applicable", 0, _today(), _why(case, played.missed))
-        elif len(run.cases) > 1:
-            yield case, None
         else:
             note = f"It never came to this phase, and ended as {played.ended}."
             yield case, Result("failed", round(played.seconds, 1), _today(), note)
@@ -69,9 +72,15 @@ class _Lane:
     """Threads that take runs from one queue, each on a stage of its own."""
 
     def __init__(
-        self, runs: Sequence[Run], results: Results, deadline: float, *, on_s3: bool
+        self,
+        runs: Sequence[Run],
+        results: Results,
+        deadline: float,
+        *,
+        on_s3: bool,
+        in_turn: bool,
     ) -> None:
-        self._results, self._on_s3 = results, on_s3
+        self._results, self._on_s3, self._in_turn = results, on_s3, in_turn
         self._deadline = deadline
         self._runs: queue.SimpleQueue[Run] = queue.SimpleQueue()
         for run in runs:
@@ -92,7 +101,7 @@ class _Lane:
         while self._has_more() and mishaps < _MOST_MISHAPS:
             try:
                 # A stage on which something failed tells nothing about the next run.
-                with stage_on(cluster, on_s3=self._on_s3) as stage:
+                with stage_on(cluster, on_s3=self._on_s3, in_turn=self._in_turn) as stage:
                     player = Player(stage)
                     while self._has_more() and self._take(player):
                         pass

@@ -17,8 +17,12 @@ _CHECKOUT = Path(__file__).parent.parent.parent
 class OperatorProcess:
     """At most one at a time."""
 
-    def __init__(self, cluster: Cluster, namespace: str, folder: Path) -> None:
+    def __init__(
+        self, cluster: Cluster, namespace: str, folder: Path, *, in_turn: bool = False
+    ) -> None:
         self._cluster, self._namespace, self._folder = cluster, namespace, folder
+        # The next one of those that take turns waits until the Lease of one that died runs out.
+        self._lease_namespace = namespace if in_turn else ""
         self.breakpoints = Breakpoints(folder)
         self.breakpoints.arm([])
         self.log = folder / "operator.log"
@@ -33,7 +37,7 @@ class OperatorProcess:
                     *(sys.executable, "-m", "tests.chaos.launched"),
                     *(str(self._folder), str(os.getpid())),
                     *(f"--namespace={self._namespace}", f"--context={self._cluster.context}"),
-                    *("--health-port=0", "--lease-namespace="),
+                    *("--health-port=0", f"--lease-namespace={self._lease_namespace}"),
                 ],
                 cwd=_CHECKOUT,
                 env={**os.environ, "KUBECONFIG": str(self._cluster.kubeconfig)},

@@ -1,6 +1,7 @@
 """Where cases play: a namespace with one small job, its own operator, and what is known of it."""
 
 import contextlib
+import itertools
 import json
 import os
 import subprocess
@@ -37,9 +38,10 @@ _S3_ACCOUNT = {
 }
 _PATIENCE = 300.0
 _IMPATIENCE = 2.0
-_MOST_FILES = 12
-"""Fed in one stretch: every file costs a batch."""
-_BETWEEN_FILES = 3.0
+_FIRST_FILES = 12
+_BETWEEN_FIRST = 3.0
+_BETWEEN_FILES = 15.0
+"""Seconds, once there were some: every file costs a batch, and some operations take minutes."""
 
 
 class CaseError(AssertionError):
@@ -60,14 +62,16 @@ STAGE_ERRORS = (
 class Stage:
     """One job in one namespace; everything on it is gone with `close`."""
 
-    def __init__(self, cluster: Cluster, name: str, folder: Path, *, on_s3: bool) -> None:
+    def __init__(
+        self, cluster: Cluster, name: str, folder: Path, *, on_s3: bool, in_turn: bool
+    ) -> None:
         assert cluster.layout is not None
         self.layout: Layout = cluster.layout
         self.namespace = Namespace(cluster, name)
         self.on_s3 = on_s3
         self.job = Job(self.namespace, _spec(on_s3=on_s3))
         self.api = Api(self.layout, name)
-        self.operator = OperatorProcess(cluster, name, folder)
+        self.operator = OperatorProcess(cluster, name, folder, in_turn=in_turn)
         # Processes are to be looked at all the while, whether or not the API server answers.
         self._impatient = Api(self.layout, name, tries=1, timeout=_IMPATIENCE)
         self.witness = Witness(self.layout, self._impatient, self.job.name)
@@ -166,9 +170,12 @@ class Stage:
         ended = threading.Event()
 
         def feed() -> None:
-            for _ in range(_MOST_FILES):
+            pauses = itertools.chain(
+                itertools.repeat(_BETWEEN_FIRST, _FIRST_FILES), itertools.repeat(_BETWEEN_FILES)
+            )
+            for pause in pauses:
                 self.ledger.feed()
-                if ended.wait(_BETWEEN_FILES):
+                if ended.wait(pause):
                     return
 
         feeder = threading.Thread(target=feed, daemon=True)
