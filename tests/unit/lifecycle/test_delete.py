@@ -95,6 +95,22 @@ def test_checkpoints_are_removed_if_they_are_not_to_be_retained() -> None:
     assert last.actions[-1] == Release()
 
 
+def test_checkpoints_that_cannot_be_removed_are_tried_again_after_a_pause() -> None:
+    wished = deleted(retain_checkpoint=False)
+    failed = worker(CLEAN, state=WorkerState.FAILED, message="no answer")
+
+    first = decide(world(deleting(Phase.CLEAN), wish=wished, workers=(failed,)))
+    due = first.record.due
+    assert due is not None
+    then = decide(world(first.record, wish=wished, workers=(failed,), now=due))
+
+    assert first.actions == ()
+    assert first.wake == due - NOW
+    assert [action.name for action in then.actions if isinstance(action, StartWorker)] == [
+        "visits-delete-7-clean-1-1"
+    ]
+
+
 def test_checkpoints_that_cannot_be_removed_are_told_of() -> None:
     record = deleting(Phase.CLEAN, tries=2)
     failed = worker("visits-delete-7-clean-1-2", state=WorkerState.FAILED, message="no access")

@@ -6,7 +6,7 @@ from datetime import timedelta
 from sparkpoint.lifecycle.actions import DeletePod, Event, Release, RemoveData, StartWorker
 from sparkpoint.lifecycle.naming import worker_name
 from sparkpoint.lifecycle.record import Result, Run
-from sparkpoint.lifecycle.step import SOON, Step, finish, wait
+from sparkpoint.lifecycle.step import SOON, Step, backoff, finish, wait
 from sparkpoint.lifecycle.world import WorkerFact, WorkerState, World
 
 __all__ = ["clean", "hurried", "overdue", "released"]
@@ -23,6 +23,9 @@ def clean(world: World) -> Step:
         return _gone(world, "")
     if world.wish.policy.retain_checkpoint:
         return _gone(world, "", f"Its checkpoints stay; {_where(run)}.")
+    due = world.record.due
+    if operation.tries and due is not None and world.now < due:
+        return wait(world, wake=due - world.now, message=operation.message)
     name = worker_name(world.job, operation)
     worker = world.worker(name)
     if worker is None:
@@ -50,7 +53,9 @@ def _again(world: World, message: str) -> Step:
     tries = world.operation.tries + 1
     if tries >= _TRIES:
         return _gone(world, f"The checkpoints could not be removed: {message}")
-    return Step(record=world.record.with_operation(tries=tries, message=message), again=True)
+    record = world.record.with_operation(tries=tries, message=message)
+    # A storage that does not answer for a moment is given it.
+    return Step(record=replace(record, due=world.now + backoff(world, tries)), again=True)
 
 
 def _gone(world: World, warning: str, note: str = "") -> Step:
