@@ -19,6 +19,7 @@ __all__ = ["DURATION", "strike"]
 
 DURATION = 30.0
 """Seconds for which what stands still does."""
+_AFTERMATH = 5.0
 _COMPONENTS = {Fault.APISERVER: "kube-apiserver", Fault.ETCD: "etcd"}
 
 
@@ -36,8 +37,9 @@ def strike(stage: Stage, fault: Fault, hit: Hit | None) -> bool:
     with _stopped(stage, fault):
         stage.operator.breakpoints.release()
         time.sleep(DURATION)
-    # Whoever wanted to release a lease meanwhile could not.
-    stage.struck = time.time()
+    # Whoever wanted to release a lease meanwhile could not, and what was sent before it stood still
+    # is carried out now, also for one that has given up.
+    stage.struck = time.time() + _AFTERMATH
     return True
 
 
