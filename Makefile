@@ -89,8 +89,8 @@ soak: setup airflow-setup ## The full counts of the crash and capture tests
 	@$(PY) -m pytest tests -q -m soak
 	@$(AIRFLOW_VENV)/bin/python -m pytest tests/airflow -q -m soak
 
-chaos: setup ## The crash matrix [STEPS=upgrade-stop-operator,…] [SEED=7 MINUTES=30] [LANES=2]
-	@$(PY) -m tests.chaos $(if $(STEPS),--steps $(STEPS)) $(if $(SEED),--seed $(SEED)) \
+chaos: setup ## The crash matrix [STEPS=upgrade-stop-operator,… | FAULTS=s3,…] [SEED=7 MINUTES=30] [LANES=2]
+	@$(PY) -m tests.chaos $(if $(STEPS),--steps $(STEPS)) $(if $(FAULTS),--faults $(FAULTS)) $(if $(SEED),--seed $(SEED)) \
 	  $(if $(MINUTES),--minutes $(MINUTES)) $(if $(LANES),--lanes $(LANES))
 
 bench: setup ## Measure, and write docs/benchmarks.md

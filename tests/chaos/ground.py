@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dev.cache import exclusive
 from dev.cluster.lifecycle import Cluster, lower_cluster, raise_cluster
-from dev.console import Problem
+from dev.console import Problem, say
 from dev.image.load import load_images
 from dev.operator import NAMESPACE as OPERATOR
 from tests.chaos.stage import Stage, remove
@@ -44,10 +44,15 @@ def ground(suffix: str = "") -> Iterator[Cluster]:
 
 @contextlib.contextmanager
 def grounds(first: Cluster, number: int) -> Iterator[list[Cluster]]:
-    """So many clusters: this one, and others that are ended again."""
+    """So many clusters: this one, and others that are ended again; fewer if they cannot be had."""
     with contextlib.ExitStack() as stack:
-        more = [stack.enter_context(_lent(f"-{each}")) for each in range(2, number + 1)]
-        yield [first, *more]
+        found = [first]
+        try:
+            # One by one: those that could be had are kept.
+            found.extend(stack.enter_context(_lent(f"-{each}")) for each in range(2, number + 1))
+        except Problem as problem:
+            say(f"{len(found)} of {number} lanes: {problem}")
+        yield found
 
 
 @contextlib.contextmanager
