@@ -55,6 +55,8 @@ class Player:
             while self._goes_on(run, played, before):
                 pass
         stage.operator.breakpoints.arm([])
+        # What was not reached may be so in this moment.
+        stage.operator.breakpoints.release()
         played.ended = self._end(run.kind)
         played.seen = tuple(stage.witness.sightings[known:])
         self._operations.tidy(run.kind)
