@@ -22,6 +22,8 @@ __all__ = ["Load", "Stack"]
 _PATIENCE = 300.0
 """Seconds: a busy machine is no failure."""
 _POOL = "sparkpoint"
+_TRIES = 5
+"""Of a question that changes nothing, where the api-server has trouble with its database."""
 
 
 def _free_port() -> int:
@@ -151,16 +153,23 @@ class Stack:
             return False
         return all(told[name]["status"] == "healthy" for name in ("scheduler", "triggerer"))
 
-    def until(self, holds: Callable[[], Any], otherwise: Callable[[], str]) -> Any:
+    def until(
+        self,
+        holds: Callable[[], Any],
+        otherwise: Callable[[], str],
+        *,
+        seconds: float = _PATIENCE,
+        pause: float = 0.5,
+    ) -> Any:
         """What it returns, once that is something; else what `otherwise` says, with the logs."""
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             for name, process in self._processes.items():
                 assert process.poll() is None, f"{name} has ended: {self._logs(name)}"
             found = holds()
             if found:
                 return found
-            time.sleep(0.5)
+            time.sleep(pause)
         raise AssertionError(f"{otherwise()}: {self._logs('*')}")
 
     def _logs(self, name: str) -> str:
@@ -179,8 +188,18 @@ class Stack:
             headers=headers,
             data=None if body is None else json.dumps(body).encode(),
         )
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.loads(answer.read() or b"null")
+        for left in reversed(range(_TRIES if method == "GET" else 1)):
+            try:
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    return json.loads(answer.read() or b"null")
+            except urllib.error.HTTPError as error:
+                if error.code < 500 or not left:
+                    raise
+            except TimeoutError:
+                if not left:
+                    raise
+            time.sleep(1)
+        raise AssertionError("unreachable")
 
     def _token(self) -> str:
         """Asked for once."""
@@ -225,12 +244,13 @@ class Stack:
         """Of a run."""
         return str(self.ask("GET", f"/api/v2/dags/{dag}/dagRuns/{run}")["state"])
 
-    def ended(self, dag: str, run: str) -> str:
+    def ended(self, dag: str, run: str, *, seconds: float = _PATIENCE) -> str:
         """The state of a run, once it has ended."""
         return str(
             self.until(
                 lambda: (state := self.state(dag, run)) in ("success", "failed") and state,
                 lambda: f"{dag} has not ended: {json.dumps(self.tasks(dag, run), indent=1)}",
+                seconds=seconds,
             )
         )
 
@@ -238,6 +258,15 @@ class Stack:
         """Its task instances."""
         found = self.ask("GET", f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances?limit=1000")
         return list(found["task_instances"])
+
+    def deferred(self, dag: str, run: str, task: str) -> int:
+        """How many of its instances were waited for by a trigger in their first try.
+
+        By the files of their logs, in which each trigger writes apart from the worker.
+        """
+        where = self._home / "logs" / f"dag_id={dag}" / f"run_id={run}" / f"task_id={task}"
+        files = where.glob("map_index=*/attempt=1.log.trigger.*")
+        return len({path.parent for path in files})
 
     def load(self) -> dict[str, Load]:
         """What each component has taken so far, with all that it started; its tasks apart."""
