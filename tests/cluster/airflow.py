@@ -23,9 +23,11 @@ DRILL: Final = "sparkpoint_restore_drill"
 _PYTHON: Final = ROOT / ".venv-airflow" / "bin" / "python"
 _NAME: Final = "airflow"
 _SETTINGS: Final = {
-    # Every twenty seconds, and a savepoint at every other tick.
-    "SPARKPOINT_SAVEPOINTS_SCHEDULE": "* * * * * */20",
-    "SPARKPOINT_SAVEPOINTS_EVERY": "40s",
+    # A tick every minute, and a savepoint at every other one: of both jobs in the same run, however
+    # long their captures take. A job that a run leaves out as fresh while it waits for the other
+    # one's would be too old by its end, which is an alarm.
+    "SPARKPOINT_SAVEPOINTS_SCHEDULE": "* * * * *",
+    "SPARKPOINT_SAVEPOINTS_EVERY": "70s",
     "SPARKPOINT_CLEANUP_SCHEDULE": "0 0 29 2 *",
     "SPARKPOINT_DRILL_SCHEDULE": "0 0 29 2 *",
 }

@@ -32,7 +32,7 @@ class Cli:
             capture_output=True,
             text=True,
             check=False,
-            timeout=300,
+            timeout=600,
         )
         assert done.returncode == code, f"{arguments}: {done.stdout}{done.stderr}"
         return done.stdout
