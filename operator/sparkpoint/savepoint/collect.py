@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from sparkpoint.savepoint import catalogue
-from sparkpoint.savepoint.errors import CollectorBusyError, DamagedError
+from sparkpoint.savepoint.errors import CollectorBusyError, DamagedError, NewerFormatError
 from sparkpoint.savepoint.filling import run_all
-from sparkpoint.savepoint.leases import Lease, hold, read_leases
+from sparkpoint.savepoint.leases import ActiveLease, Lease, hold, read_lease, read_leases
 from sparkpoint.savepoint.manifest import MANIFEST_LIMIT, parse_manifest
 from sparkpoint.savepoint.names import (
     COLLECT_LEASE,
@@ -102,12 +102,27 @@ def _exclusive(store: Store) -> Iterator[Lease]:
 
 def _expired(store: Store) -> str | None:
     """The stamp of a dead collector's lease; None if there is no lease, or a living one."""
-    other = next((lease for lease in read_leases(store) if lease.path == COLLECT_LEASE), None)
+    with _understood():
+        other = read_lease(store, COLLECT_LEASE)
     if other is None:
         return None
     # What time it is by the store's clock, a lease of our own tells.
     with hold(store, "look whether the collector lives") as lease:
         return None if other.is_active(lease.now()) else other.stamp
+
+
+def _others(store: Store) -> list[ActiveLease]:
+    """All leases but the collector's: what they pin stays, so that each has to be understood."""
+    with _understood():
+        return [lease for lease in read_leases(store) if lease.path != COLLECT_LEASE]
+
+
+@contextlib.contextmanager
+def _understood() -> Iterator[None]:
+    try:
+        yield
+    except (DamagedError, NewerFormatError) as error:
+        raise type(error)(f"Nothing was collected. {error}") from error
 
 
 def _sweep(store: Store, entry: Entry, lease: Lease, removed: list[Entry]) -> None:
@@ -126,7 +141,7 @@ def _plan(store: Store, *, now: float, grace: float) -> CollectPlan:
     # The order is the point: leases, then manifests, then records of deleted savepoints, then
     # objects. Whoever publishes holds a lease before and a manifest after; whoever deletes writes
     # the record before it removes the manifest.
-    leases = [lease for lease in read_leases(store) if lease.path != COLLECT_LEASE]
+    leases = _others(store)
     active = [lease for lease in leases if lease.is_active(now)]
     cutoff = min([now - grace, *(lease.started - _CLOCK_GRAIN for lease in active)])
     found = catalogue.read_all(store)

@@ -30,13 +30,14 @@ from sparkpoint.savepoint.errors import (
 from sparkpoint.savepoint.manifest import Count, Digest, Strict, Text, canonical, parse_document
 from sparkpoint.savepoint.names import LEASES, lease_path
 from sparkpoint.savepoint.progress import Progress
-from sparkpoint.storage import Entry, Store
+from sparkpoint.storage import Store
 from sparkpoint.storage.errors import (
     AccessDeniedError,
     AlreadyExistsError,
     ChangedError,
     NotFoundError,
     StorageError,
+    TooLargeError,
 )
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "hold_to_read",
     "owner_is_gone",
     "owner_is_known",
+    "read_lease",
     "read_leases",
     "readable_leases",
     "this_process",
@@ -243,9 +245,30 @@ def hold_to_read(
         yield lease
 
 
+def read_lease(store: Store, path: str) -> ActiveLease | None:
+    """One lease, also an expired one; None if there is none.
+
+    DamagedError or NewerFormatError if it cannot be read: what it protects is unknown.
+    """
+    where = f"{store.uri}/{path}"
+    try:
+        data, present = read_with_entry(store, path, limit=_LIMIT)
+        document = parse_document(LeaseDocument, data, where)
+    except NotFoundError:
+        return None
+    except (DamagedError, TooLargeError) as error:
+        raise DamagedError(
+            f"The lease {where} cannot be read, and so nobody knows what it protects. Its holder "
+            f"renews it as long as it lives: if it has not been written for {TTL:.0f} s, delete it."
+        ) from error
+    started = document.started if document.started is not None else present.modified
+    return ActiveLease(path, present.stamp, document, started, present.modified)
+
+
 def read_leases(store: Store) -> list[ActiveLease]:
-    """Every lease, expired ones too; DamagedError if one cannot be read: its pins are unknown."""
-    return [lease for entry in store.list(LEASES) if (lease := _read(store, entry)) is not None]
+    """Every lease, expired ones too; errors as for `read_lease` if one cannot be read."""
+    # One that is gone was released meanwhile.
+    return [lease for entry in store.list(LEASES) if (lease := read_lease(store, entry.path))]
 
 
 def readable_leases(store: Store) -> list[ActiveLease]:
@@ -253,19 +276,9 @@ def readable_leases(store: Store) -> list[ActiveLease]:
     leases: list[ActiveLease] = []
     for entry in store.list(LEASES):
         with contextlib.suppress(DamagedError, NewerFormatError, StorageError):
-            lease = _read(store, entry)
+            lease = read_lease(store, entry.path)
             leases += [lease] if lease else []
     return leases
-
-
-def _read(store: Store, entry: Entry) -> ActiveLease | None:
-    try:
-        data, present = read_with_entry(store, entry.path, limit=_LIMIT)
-    except NotFoundError:
-        return None  # released meanwhile
-    document = parse_document(LeaseDocument, data, f"{store.uri}/{entry.path}")
-    started = document.started if document.started is not None else present.modified
-    return ActiveLease(entry.path, present.stamp, document, started, present.modified)
 
 
 def this_process() -> str:

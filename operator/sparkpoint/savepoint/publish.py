@@ -8,7 +8,7 @@ import time
 from sparkpoint.savepoint import catalogue
 from sparkpoint.savepoint.catalogue import Savepoint
 from sparkpoint.savepoint.errors import CollectorBusyError, LeaseLostError, NameTakenError
-from sparkpoint.savepoint.leases import Lease, read_leases
+from sparkpoint.savepoint.leases import Lease, read_lease
 from sparkpoint.savepoint.manifest import identity_of, parse_manifest
 from sparkpoint.savepoint.names import COLLECT_LEASE, deleted_path, object_path
 from sparkpoint.savepoint.objects import ObjectWriter
@@ -80,8 +80,9 @@ def _confirm(store: Store, path: str, writer: ObjectWriter, lease: Lease) -> Non
 
 
 def _collecting(store: Store, now: float) -> bool:
-    leases = [lease for lease in read_leases(store) if lease.path == COLLECT_LEASE]
-    return any(lease.is_active(now) for lease in leases)
+    """By its own lease alone: whoever else cannot be understood does not delete."""
+    lease = read_lease(store, COLLECT_LEASE)
+    return lease is not None and lease.is_active(now)
 
 
 def withdraw(store: Store, savepoint: Savepoint) -> None:

@@ -6,9 +6,15 @@ from pathlib import Path
 import pytest
 
 from sparkpoint.savepoint import CaptureRequest, Repository, Savepoint, filling, publish, transfer
-from sparkpoint.savepoint.errors import CollectorBusyError, LeaseLostError, NoSuchSavepointError
+from sparkpoint.savepoint.errors import (
+    CollectorBusyError,
+    DamagedError,
+    LeaseLostError,
+    NewerFormatError,
+    NoSuchSavepointError,
+)
 from sparkpoint.savepoint.leases import hold, read_leases
-from sparkpoint.savepoint.names import COLLECT_LEASE, object_path
+from sparkpoint.savepoint.names import COLLECT_LEASE, lease_path, object_path
 from sparkpoint.savepoint.retention import RetentionPlan
 from sparkpoint.storage import DirectoryStore, Store
 from tests.unit.savepoint.synthetic import SyntheticQuery
@@ -143,6 +149,61 @@ def test_a_capture_does_not_wait_for_ever_for_a_collection(
     ):
         capture(repository, root, "one", parent="none")
     assert repository.list().savepoints == ()
+
+
+@pytest.mark.parametrize("content", [b"", b'{"format": 1}', b'{"format": 99}'])
+def test_a_lease_of_somebody_else_that_cannot_be_read_stops_no_capture(
+    repository: Repository, tmp_path: Path, content: bytes
+) -> None:
+    root = SyntheticQuery(tmp_path / "ck", snapshot_bytes=400_000).run(5).root
+    orphans(repository, root)
+    repository.store.create(lease_path("theirs"), content)
+
+    capture(repository, root, "one", parent="none")
+
+    assert problems(repository) == []
+
+
+def test_a_capture_that_cannot_tell_whether_a_collection_is_under_way_publishes_nothing(
+    repository: Repository, tmp_path: Path
+) -> None:
+    root = SyntheticQuery(tmp_path / "ck", snapshot_bytes=400_000).run(5).root
+    orphans(repository, root)
+    repository.store.create(COLLECT_LEASE, b"{")
+
+    with pytest.raises(DamagedError, match=rf"{COLLECT_LEASE} .* not been written for 300 s"):
+        capture(repository, root, "one", parent="none")
+    assert repository.list().savepoints == ()
+
+    repository.store.delete(COLLECT_LEASE)
+    capture(repository, root, "one", parent="none")
+    assert problems(repository) == []
+
+
+@pytest.mark.parametrize("path", [lease_path("theirs"), COLLECT_LEASE])
+@pytest.mark.parametrize(
+    ("content", "error", "way_out"),
+    [(b"{", DamagedError, "delete it"), (b'{"format": 99}', NewerFormatError, "Update Sparkpoint")],
+)
+def test_a_collection_removes_nothing_while_a_lease_cannot_be_read(
+    repository: Repository,
+    tmp_path: Path,
+    path: str,
+    content: bytes,
+    error: type[Exception],
+    way_out: str,
+) -> None:
+    root = SyntheticQuery(tmp_path / "ck", snapshot_bytes=400_000).run(5).root
+    orphan = orphans(repository, root)
+    repository.store.create(path, content)
+
+    with pytest.raises(error, match=rf"^Nothing was collected.*{path}.*{way_out}"):
+        repository.collect(grace=0)
+    assert orphan in [entry.path for entry in repository.store.list("objects")]
+
+    repository.store.delete(path)
+    repository.collect(grace=0)
+    assert list(repository.store.list("objects")) == []
 
 
 def test_a_lease_that_was_taken_over_is_left_to_its_new_holder(
