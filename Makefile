@@ -120,4 +120,4 @@ clean: ## End every local cluster and remove what was built in this checkout
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 clean-cache: clean ## Remove also the caches outside the checkout
-	@cd $(CACHE) && rm -rf bench clusters code debian helm jars kubernetes layers locks mypy sparks tools
+	@cd $(CACHE) && rm -rf bench clusters code debian helm jars kubernetes layers locks mypy sparks tools versions

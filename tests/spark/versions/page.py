@@ -28,6 +28,7 @@ row by row, with what it must be, computed in plain Python.
   anything is stopped: see [state.md](state.md#will-the-new-code-go-on-from-it).
 - **wrong**: Spark runs on and says nothing. `state check`, and the operator before it stops a job,
   refuse these by what the files of the savepoint tell.
+- **failed**: its process broke down, or did not end in time. That says nothing; run it again.
 
 A job that was brought to another Spark and does not prove itself is rolled back to the savepoint
 from before the change, which its former Spark wrote itself: see
@@ -76,9 +77,12 @@ def _cell(results: Results, before: str, after: str) -> str:
     found = [each for *_, b, a, each in _all(results) if (b, a) == (before, after)]
     refused = sum(each.startswith("refused") for each in found)
     wrong = sum(each.startswith("wrong") for each in found)
-    said = [f"{found.count(_EXACT)} of {len(found)} exact"] if refused or wrong else ["all exact"]
+    failed = sum(each.startswith("failed") for each in found)
+    exact = found.count(_EXACT)
+    said = ["all exact"] if exact == len(found) else [f"{exact} of {len(found)} exact"]
     said += [f"{refused} refused"] if refused else []
     said += [f"**{wrong} wrong**"] if wrong else []
+    said += [f"{failed} failed"] if failed else []
     return ", ".join(said)
 
 

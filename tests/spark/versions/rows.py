@@ -44,8 +44,10 @@ def all_rows() -> list[Row]:
 
 
 def write_half(half: int, folder: Path) -> None:
-    """A file for each batch."""
+    """A file for each batch. The first half alone is there once the first half is written."""
     folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.glob(f"{SECOND}-*.json"):
+        path.unlink()
     for number, rows in enumerate(_files(half)):
         path = folder / f"{half}-{number}.json"
         path.write_text("".join(f"{row.as_json()}\n" for row in rows))

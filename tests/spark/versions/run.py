@@ -1,26 +1,30 @@
 """A Spark of some version that runs queries: `python -m tests.spark.versions.run ORDER ANSWER`.
 
-The order is a list of queries with their places; the answer, in the same order, is what each of
-them has come to.
+The order is a list of queries with their places. The answer is a line of JSON for whatever happens:
+which Spark it is, which query begins (by its number in the order), and what it has come to.
 """
 
 import json
 import os
 import re
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.spark.versions.queries import PROVIDERS, QUERIES, Output
 from tests.spark.versions.rows import schema
 
-__all__ = ["main"]
+__all__ = ["DEADLINE", "main"]
 
+DEADLINE = "DEADLINE"
+"""What a query died of that did not end in time: of the machine, perhaps."""
 _AT_ONCE = 4
-_SECONDS = 240
+_SECONDS = 600
 _CONF = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
@@ -39,17 +43,39 @@ def main(order: Path, answer: Path) -> int:
     for key, value in _CONF.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
+    telling = threading.Lock()
+
+    def tell(**line: Any) -> None:
+        with telling, answer.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def run(number: int, order: dict[str, str]) -> None:
+        tell(begun=number)
+        tell(number=number, answer=_run(spark, order))
+
+    tell(spark=spark.version)
+    orders = json.loads(order.read_text())
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        answers = list(pool.map(lambda each: _run(spark, each), json.loads(order.read_text())))
-    answer.write_text(json.dumps({"spark": spark.version, "answers": answers}))
+        list(pool.map(run, range(len(orders)), orders))
     spark.stop()
     return 0
 
 
 def _run(spark: SparkSession, order: dict[str, str]) -> Answer:
     """The rows that a query gave to its sink, or what it died of."""
-    query = QUERIES[order["query"]]
     rows: list[Output] = []
+    try:
+        started = _start(spark, order, rows)
+        if not started.awaitTermination(_SECONDS):
+            return {"died": DEADLINE, "of": f"It did not end within {_SECONDS} s."}
+    # Whatever it is: that it died, and of what, is what is to be found out.
+    except Exception as error:
+        return _died(f"{type(error).__name__}: {error}")
+    return {"rows": rows}
+
+
+def _start(spark: SparkSession, order: dict[str, str], rows: list[Output]) -> StreamingQuery:
+    query = QUERIES[order["query"]]
     session = spark.newSession()  # confs of its own, also while others start
     for key, value in PROVIDERS[order["provider"]].items():
         session.conf.set(key, value)
@@ -61,14 +87,7 @@ def _run(spark: SparkSession, order: dict[str, str]) -> Answer:
     frame = query.build(stream.json(order["input"])).select(*query.columns)
     writer = frame.writeStream.outputMode(query.mode).foreachBatch(keep)
     writer = writer.option("checkpointLocation", order["checkpoint"]).trigger(availableNow=True)
-    started = writer.start()
-    try:
-        if not started.awaitTermination(_SECONDS):
-            return {"died": "DEADLINE", "of": f"It did not end within {_SECONDS} s."}
-    # Whatever it is: that it died, and of what, is what is to be found out.
-    except Exception as error:
-        return _died(str(error))
-    return {"rows": rows}
+    return writer.start()
 
 
 def _died(message: str) -> Answer:
