@@ -42,7 +42,7 @@ class Several:
         self._workloads = {**WORKLOADS, **(more or {})}
         self.repository = Repository.init(DirectoryStore(folder / "repo"))
 
-    def run(self, root: str, *, files: int) -> dict[str, Position]:
+    def run(self, root: str, *, files: int, seconds: float = 600) -> dict[str, Position]:
         """Let all of them process so much input in all; how far they came."""
         write_files(self.folder / "in", range(files))
         started = {}
@@ -56,7 +56,8 @@ class Several:
                 confs={_PARTITIONS: str(self._partitions)},
             )
         for name, query in started.items():
-            finish(query, self._workloads[name], self.folder / root / name, files=files)
+            checkpoint = self.folder / root / name
+            finish(query, self._workloads[name], checkpoint, files=files, timeout=seconds)
         return {name: self._position(root, name) for name in self.providers}
 
     def capture(self, root: str, name: str) -> Savepoint:
