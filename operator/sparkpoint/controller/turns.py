@@ -6,6 +6,7 @@ resources, nearly all wait. One resource has one pass at a time.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextvars import Context
 from dataclasses import dataclass
 from typing import Final
 
@@ -43,6 +44,9 @@ class Turns:
         self._turns: dict[Key, _Turn] = {}
         self._held: dict[Key, _Turn] = {}
         self._resumption: asyncio.TimerHandle | None = None
+        # Empty: a timer keeps the context that it is made in, and its pass hands that on to the
+        # next one. That of kopf holds the whole event, for as long as there is the resource.
+        self._context = Context()
 
     def notify(self, key: Key, *, within: float = 0.0) -> None:
         """Something about it changed: it has its turn after so many seconds, if not before."""
@@ -86,14 +90,15 @@ class Turns:
             if turn.timer.when() <= when:
                 return
             turn.timer.cancel()
-        turn.timer = loop.call_at(when, self._begin, key, turn)
+        turn.timer = loop.call_at(when, self._begin, key, turn, context=self._context)
 
     def _begin(self, key: Key, turn: _Turn) -> None:
         turn.timer, turn.again = None, False
         if not self._may_act():
             self._hold(key, turn)
             return
-        turn.task = asyncio.get_running_loop().create_task(self._pass(key, turn))
+        loop = asyncio.get_running_loop()
+        turn.task = loop.create_task(self._pass(key, turn), context=self._context.copy())
 
     def _hold(self, key: Key, turn: _Turn) -> None:
         """One question for all of them: ten thousand would keep a processor busy with waiting."""

@@ -1,7 +1,10 @@
 """Whose turn it is: changes, times, deletions and the end, on a loop without a cluster."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Callable, Coroutine
+from contextvars import ContextVar, copy_context
 
 import pytest
 
@@ -89,6 +92,31 @@ def test_a_change_is_not_held_up_by_a_later_turn() -> None:
         turns.notify(KEY, within=3600)
         await asyncio.sleep(0.01)
 
+    assert told(story).seen == [KEY]
+
+
+class Event:
+    """What kopf calls a handler for."""
+
+
+def test_a_turn_keeps_nothing_of_who_gave_it() -> None:
+    current: ContextVar[Event | None] = ContextVar("current", default=None)
+    known: list[weakref.ref[Event]] = []
+
+    def handle(turns: Turns, key: Key, within: float) -> None:
+        event = Event()
+        known.append(weakref.ref(event))
+        current.set(event)
+        turns.notify(key, within=within)
+
+    async def story(passes: Passes, turns: Turns) -> None:
+        copy_context().run(handle, turns, KEY, 0.0)
+        copy_context().run(handle, turns, OTHER, 3600.0)
+        await asyncio.sleep(0.01)
+        gc.collect()
+        assert [event() for event in known] == [None, None]
+
+    # One has had its turn and waits for the next one, the other one for its first.
     assert told(story).seen == [KEY]
 
 
