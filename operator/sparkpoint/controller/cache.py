@@ -6,12 +6,15 @@ are put in as well, so that a watch that lags behind does not bring an older ver
 
 from collections.abc import Iterator
 from sys import intern
-from typing import Any
+from typing import Any, Final
 
 from sparkpoint.controller.cluster import Object, metadata
 from sparkpoint.controller.keys import Key
 
 __all__ = ["ObjectCache"]
+
+_WORD: Final = 100
+"""Characters: what is longer is nobody else's word."""
 
 
 class ObjectCache:
@@ -60,7 +63,10 @@ class ObjectCache:
 
 
 def _lean(value: Any) -> Any:
-    """The same with one copy of each name of a field: in parsed JSON, names are half of it."""
+    """The same with one copy of each word: names of fields, and what thousands of objects say alike
+    in them, are two thirds of parsed JSON."""
+    if isinstance(value, str):
+        return intern(value) if len(value) <= _WORD else value
     if isinstance(value, dict):
         return {intern(name): _lean(each) for name, each in value.items()}
     if isinstance(value, list):

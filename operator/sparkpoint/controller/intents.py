@@ -1,7 +1,7 @@
 """What is wished of a job now: its spec, judged, with what it refers to."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from sparkpoint.api.job import JobSpec
@@ -113,6 +113,9 @@ class Intents:
         if known is not None and known[0] == job.generation:
             return known[1]
         acceptance = accept(job.spec, former=former, unsafe_pods=self._unsafe_pods)
+        if acceptance.spec is not None and acceptance.spec == former:
+            # Nearly always: then one copy will do.
+            acceptance = replace(acceptance, spec=former)
         self._judged[job.uid] = (job.generation, acceptance)
         return acceptance
 

@@ -53,7 +53,9 @@ class RevisionStore:
         # One of an earlier job of this name goes with that job.
         if body is None or owner_uid(body) != owner.uid:
             return None
-        return self._learn(owner, revision, body)
+        stored = _read(body)
+        self._remember(owner, revision, stored)
+        return stored
 
     async def store(self, owner: Owner, revision: str, wanted: Stored, *, generation: int) -> None:
         """Keep it, if it is not kept."""
@@ -68,18 +70,22 @@ class RevisionStore:
                 f"ControllerRevision {metadata(body)['name']} belongs to an earlier job of this "
                 "name, which is being deleted"
             )
-        self._learn(owner, revision, body)
+        stored = _read(body)
+        # The spec that is wished for is in memory already: one copy will do.
+        self._remember(owner, revision, wanted if stored == wanted else stored)
 
     def forget(self, uid: str) -> None:
         """The job is gone."""
         self._known.pop(uid, None)
 
-    def _learn(self, owner: Owner, revision: str, body: Object) -> Stored:
-        script = objects.script_of(body)
-        stored = Stored(objects.spec_of(body), intern(script) if script is not None else None)
+    def _remember(self, owner: Owner, revision: str, stored: Stored) -> None:
         known = self._known.setdefault(owner.uid, {})
         known[revision] = stored
         if len(known) > _REMEMBERED:
             # The one that was read first; if it is needed once more, it is read again.
             del known[next(iter(known))]
-        return stored
+
+
+def _read(body: Object) -> Stored:
+    script = objects.script_of(body)
+    return Stored(objects.spec_of(body), intern(script) if script is not None else None)

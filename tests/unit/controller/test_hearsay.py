@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 
+import pytest
+
 from sparkpoint.controller.cluster import CONFIG_MAPS, JOBS, PODS, SAVEPOINTS, Object, metadata
 from sparkpoint.controller.keys import FINALIZER, Key
 from sparkpoint.controller.metrics import Metrics
@@ -159,6 +161,21 @@ def test_what_somebody_else_wrote_is_found_by_the_write_and_read_then() -> None:
     simulation.run_pass_behind()
 
     assert simulation.status["observedGeneration"] == metadata(simulation.job)["generation"]
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_spec_that_is_stored_as_it_is_wished_for_is_kept_once(*, restarted: bool) -> None:
+    simulation = Simulation()
+    simulation.settle(simulation.is_running)
+    if restarted:
+        simulation.restart()
+    simulation.run_pass()
+
+    observer, uid = simulation.operator.jobs._observer, metadata(simulation.job)["uid"]
+    [stored] = observer._revisions._known[uid].values()
+    _, accepted = observer._intents._judged[uid]
+
+    assert accepted.spec is stored.spec
 
 
 def test_a_pass_that_waits_for_an_agent_makes_room() -> None:

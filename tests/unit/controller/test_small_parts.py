@@ -62,6 +62,22 @@ def test_the_end_of_an_object_does_not_touch_its_namesake() -> None:
     assert cache.get(KEY, "a") == version(12, uid="u2")
 
 
+def test_words_that_objects_have_in_common_are_there_once() -> None:
+    cache = ObjectCache()
+
+    def parsed(name: str) -> Object:
+        about = {"name": name, "resourceVersion": "1", "labels": {"team": "shop and garden"}}
+        body: Object = json.loads(json.dumps({"metadata": about, "args": [9 * "--long-option "]}))
+        return body
+
+    for name in ("a", "b"):
+        cache.put(KEY, parsed(name))
+
+    one, other = cache.of(KEY)
+    assert (one, other) == (parsed("a"), parsed("b"))
+    assert one["metadata"]["labels"]["team"] is other["metadata"]["labels"]["team"]
+
+
 JOB: Object = {
     "apiVersion": "sparkpoint.dev/v1alpha1",
     "kind": "StatefulSparkJob",
