@@ -145,7 +145,7 @@ class Observer:
             pods=(*seen, *refused_driver(obstacle, job.key.name, run, seen)),
             workers=(*workers, *refused_worker(refusal, workers)),
             agent=_discreet_agent(agent, redaction) if agent is not None else None,
-            revisions=await self._kept(job, wish),
+            revisions=self._kept(job, wish),
             newest=newest_savepoint(job.key, own),
             life=life_of(job.uid),
         )
@@ -232,10 +232,11 @@ class Observer:
                 self._dial(url, token), job=str(job.key), epoch=run.epoch, stops=stops
             )
 
-    async def _kept(self, job: Job, wish: Wish) -> frozenset[str]:
-        """Whether the revision that is wished for is stored; no other one is ever begun."""
+    def _kept(self, job: Job, wish: Wish) -> frozenset[str]:
+        """Whether the revision that is wished for is known to be stored; no other one is ever
+        begun. One that is there all the same is found when it is stored again."""
         name = wish.revision.name
-        return frozenset([name] if name and await self._revisions.find(job.owner, name) else [])
+        return frozenset([name] if self._revisions.knows(job.owner, name) else [])
 
 
 def agent_url(driver: Object) -> str | None:

@@ -127,7 +127,13 @@ class JobReconciler:
         _relate(job, decision.record)
         if _only_stores(decision, job) and self._obstacles.of(key) is None:
             # The revision first: a status that knows the new spec and no operation would lie.
-            return await self._act(seen, decision)
+            requeue = await self._act(seen, decision)
+            if self._obstacles.of(key) is not None:
+                return requeue
+            # Whoever changed the spec waits: what was seen just now is not looked at once more.
+            seen = _with_revision(seen)
+            decision = _decide(seen)
+            _relate(job, decision.record)
         await self._savepoints.complete(seen, decision.record)
         await self._tell(seen, decision)
         await self._write(seen, decision)
@@ -313,6 +319,12 @@ def _decide(seen: Observation) -> Decision:
 def _only_stores(decision: Decision, job: Job) -> bool:
     stores = all(isinstance(action, StoreRevision) for action in decision.actions)
     return bool(decision.actions) and stores and decision.record == job.record
+
+
+def _with_revision(seen: Observation) -> Observation:
+    """The same look, with the revision that is wished for among those that are stored."""
+    stored = seen.world.revisions | {seen.world.wish.revision.name}
+    return replace(seen, world=replace(seen.world, revisions=stored))
 
 
 def _is_stopping(seen: Observation, decision: Decision) -> bool:

@@ -43,6 +43,10 @@ class RevisionStore:
         self._cluster = cluster
         self._known: dict[str, dict[str, Stored]] = {}
 
+    def knows(self, owner: Owner, revision: str) -> bool:
+        """Whether it is stored, without asking: no may only mean that nobody has looked."""
+        return revision in self._known.get(owner.uid, {})
+
     async def find(self, owner: Owner, revision: str) -> Stored | None:
         """What was stored under this name; None if nothing was."""
         known = self._known.get(owner.uid, {}).get(revision)

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from sparkpoint.controller.cluster import CONFIG_MAPS, JOBS, PODS, SAVEPOINTS, Object, metadata
+from sparkpoint.controller.errors import ClusterError, ForbiddenError
 from sparkpoint.controller.keys import FINALIZER, Key
 from sparkpoint.controller.metrics import Metrics
 from sparkpoint.controller.passes import Gate, Passes, Requeue, aside
@@ -161,6 +162,54 @@ def test_what_somebody_else_wrote_is_found_by_the_write_and_read_then() -> None:
     simulation.run_pass_behind()
 
     assert simulation.status["observedGeneration"] == metadata(simulation.job)["generation"]
+
+
+def test_a_change_is_written_down_by_the_pass_that_sees_it() -> None:
+    simulation = Simulation()
+    simulation.settle(simulation.is_running)
+    simulation.edit(args=["--change=1"])
+
+    made = calls(simulation, simulation.run_pass)
+
+    asked = [(verb, kind) for verb, kind, _ in made]
+    assert asked[: asked.index(("status", "StatefulSparkJob"))] == [
+        ("ask", "Agent"),
+        ("create", "ControllerRevision"),
+        ("create", "Event"),
+    ]
+    assert simulation.status["operation"]["targetGeneration"] == 2
+    assert simulation.status["observedGeneration"] == 2
+
+
+def test_a_revision_that_another_operator_stored_is_begun_all_the_same() -> None:
+    simulation = Simulation()
+    simulation.settle(simulation.is_running)
+    first = simulation.status["revisions"]["current"]
+    simulation.edit(args=["--change=1"])
+    simulation.settle(lambda: simulation.status["lastOperation"]["kind"] == "Upgrade")
+    simulation.settle(simulation.is_running)
+    simulation.restart()
+    simulation.edit(args=[])
+
+    simulation.run_pass()
+
+    assert simulation.status["operation"]["targetRevision"] == first
+
+
+def test_a_revision_that_is_refused_is_not_begun() -> None:
+    simulation = Simulation()
+    simulation.settle(simulation.is_running)
+    simulation.edit(args=["--change=1"])
+
+    def refuse(verb: str, what: Object | str) -> ClusterError | None:
+        stored = isinstance(what, dict) and what["kind"] == "ControllerRevision"
+        return ForbiddenError("exceeded quota") if verb == "create" and stored else None
+
+    simulation.cluster.refuse = refuse
+    simulation.run_pass()
+
+    assert "operation" not in simulation.status
+    assert simulation.status["observedGeneration"] == 1
 
 
 @pytest.mark.parametrize("restarted", [False, True])
