@@ -22,6 +22,7 @@ class ObjectCache:
 
     def __init__(self) -> None:
         self._objects: dict[Key, dict[str, Object]] = {}
+        self._together: dict[Key, tuple[Object, ...]] = {}
 
     def put(self, owner: Key, body: Object) -> bool:
         """Keep it, unless this version or a newer one is known; whether it was kept."""
@@ -30,6 +31,7 @@ class ObjectCache:
         if known is not None and _version(known) >= _version(body) > 0:
             return False
         self._objects.setdefault(owner, {})[name] = _lean(body)
+        self._together.pop(owner, None)
         return True
 
     def remove(self, owner: Key, body: Object) -> None:
@@ -42,6 +44,7 @@ class ObjectCache:
         """Forget what is known under this name, because it turned out to be old."""
         known = self._objects.get(owner, {})
         known.pop(name, None)
+        self._together.pop(owner, None)
         if not known:
             self._objects.pop(owner, None)
 
@@ -50,8 +53,12 @@ class ObjectCache:
         return self._objects.get(owner, {}).get(name)
 
     def of(self, owner: Key) -> tuple[Object, ...]:
-        """All that is known of this owner."""
-        return tuple(self._objects.get(owner, {}).values())
+        """All that is known of this owner; the very same tuple until one of them changes."""
+        if owner not in self._objects:
+            return ()
+        if owner not in self._together:
+            self._together[owner] = tuple(self._objects[owner].values())
+        return self._together[owner]
 
     def __len__(self) -> int:
         """How many owners are known."""

@@ -1,35 +1,27 @@
 """What is told of a single job in the metrics, from what a pass has seen and written."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from sparkpoint.api.job import JobSpec
 from sparkpoint.controller.cluster import Object
-from sparkpoint.controller.keys import Key
 from sparkpoint.controller.metrics import JobFigures
-from sparkpoint.controller.savepointfacts import completed_at, newest_completed, status_of
+from sparkpoint.controller.savepointfacts import Stock, completed_at, status_of
 from sparkpoint.controller.schedules import distance
 
 __all__ = ["job_figures"]
 
 
 def job_figures(
-    job: Key,
-    status: Mapping[str, Any],
-    savepoints: Iterable[Object],
-    *,
-    spec: JobSpec | None,
-    now: datetime,
+    status: Mapping[str, Any], stock: Stock, *, spec: JobSpec | None, now: datetime
 ) -> JobFigures:
-    """The figures of a job with these savepoints of its own."""
-    savepoints = tuple(savepoints)
-    newest = newest_completed(job, savepoints)
-    content = status_of(newest) if newest is not None else {}
+    """The figures of a job with these savepoints."""
+    content = status_of(stock.newest) if stock.newest is not None else {}
     return JobFigures(
         degraded=_degraded(status),
-        savepoint_at=_moment(newest),
-        verified_at=_moment(newest_completed(job, filter(_is_proven, savepoints))),
+        savepoint_at=_moment(stock.newest),
+        verified_at=_moment(stock.proven),
         bytes=content.get("bytes"),
         new_bytes=content.get("newBytes"),
         interval=_interval(spec, now),
@@ -39,10 +31,6 @@ def job_figures(
 def _degraded(status: Mapping[str, Any]) -> str | None:
     found = (each for each in status.get("conditions") or () if each["type"] == "Degraded")
     return next((str(each["reason"]) for each in found if each["status"] == "True"), None)
-
-
-def _is_proven(body: Object) -> bool:
-    return bool((status_of(body).get("verified") or {}).get("good"))
 
 
 def _moment(body: Object | None) -> float | None:

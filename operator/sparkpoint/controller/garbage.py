@@ -110,7 +110,7 @@ def _unneeded(seen: Observation, record: Record) -> Iterator[Object]:
     """Pods that go whether or not something is being done to the job."""
     yield from abandoned_workers(seen.job, seen.pods, record)
     yield from lingering_pods(seen.job, seen.pods, record)
-    yield from answered_workers(seen.job, seen.pods, seen.savepoints, seen.intent.spec)
+    yield from answered_workers(seen.job, seen.pods, seen.stock.everything, seen.intent.spec)
 
 
 def abandoned_workers(job: Job, pods: Iterable[Object], record: Record) -> list[Object]:

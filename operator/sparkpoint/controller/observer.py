@@ -16,11 +16,11 @@ from sparkpoint.controller.nodes import lost_pods
 from sparkpoint.controller.objects import AGENT_PORT
 from sparkpoint.controller.obstacles import Obstacle, refused_driver
 from sparkpoint.controller.passes import aside
-from sparkpoint.controller.podfacts import created_at, is_over, label, parse_time, pod_fact
+from sparkpoint.controller.podfacts import created_at, is_over, label, pod_fact
 from sparkpoint.controller.policy import UNKNOWN
 from sparkpoint.controller.refusals import Refusal, refused_worker
 from sparkpoint.controller.revisionstore import RevisionStore
-from sparkpoint.controller.savepointfacts import completed_at, newest_savepoint, status_of
+from sparkpoint.controller.savepointfacts import Stock, take_stock
 from sparkpoint.controller.secrets import redaction_of
 from sparkpoint.controller.tokens import Tokens
 from sparkpoint.controller.workerfacts import is_worker, worker_fact
@@ -45,12 +45,10 @@ class Observation:
     job: Job
     intent: Intent
     world: World
+    stock: Stock
+    """Its savepoints."""
     pods: tuple[Object, ...] = ()
     answer: AgentAnswer | None = None
-    savepoints: tuple[Object, ...] = ()
-    """The SparkSavepoints that name the job, also those of an earlier job of this name."""
-    own_savepoints: tuple[Object, ...] = ()
-    """Those of this life of the job: all that it may count upon, tell of, and remove."""
     redaction: Redaction = NOTHING_SECRET
     """Of what must not be told, though it is in a spec."""
     listed: bool = True
@@ -103,6 +101,7 @@ class Observer:
         self._pods, self._savepoints, self._last_words = pods, savepoints, last_words
         self._listed: dict[str, datetime] = {}
         """Uid of a job -> when its pods were read from the API server last."""
+        self._stocks: dict[str, Stock] = {}
 
     async def observe(
         self,
@@ -125,8 +124,7 @@ class Observer:
             # Who else may write into its directory is no matter for a watch.
             pods, listed = await self._list_pods(job), True
         lost = await lost_pods(self._cluster, pods, self._clock())
-        savepoints = self._savepoints.of(job.key)
-        own = _of_this_life(job, savepoints)
+        stock = self._stock(job)
         wish = intent.wish or _nothing(job)
         redaction = await self._redaction(job, intent)
         gone = _gone_driver(job, pods, self._last_words.of(job.uid))
@@ -146,7 +144,7 @@ class Observer:
             workers=(*workers, *refused_worker(refusal, workers)),
             agent=_discreet_agent(agent, redaction) if agent is not None else None,
             revisions=self._kept(job, wish),
-            newest=newest_savepoint(job.key, own),
+            newest=stock.reference(job.key),
             life=life_of(job.uid),
         )
         return Observation(
@@ -155,8 +153,7 @@ class Observer:
             world=world,
             pods=tuple(pods),
             answer=answer,
-            savepoints=savepoints,
-            own_savepoints=own,
+            stock=stock,
             listed=listed,
             hearsay=former is None and (not (listed or runs) or can_turn_back(job)),
             leftover=_leftover(job, seen),
@@ -214,6 +211,15 @@ class Observer:
     def forget(self, uid: str) -> None:
         """The job is gone."""
         self._listed.pop(uid, None)
+        self._stocks.pop(uid, None)
+
+    def _stock(self, job: Job) -> Stock:
+        """Taken anew when the watch has shown something else, or we have written it."""
+        present, known = self._savepoints.of(job.key), self._stocks.get(job.uid)
+        if known is None or known.everything is not present:
+            known = take_stock(job.key, created_at(job.body), present)
+            self._stocks[job.uid] = known
+        return known
 
     async def _ask_agent(self, job: Job, pods: Sequence[Object]) -> AgentAnswer | None:
         run = job.record.run
@@ -305,25 +311,6 @@ def _known(job: Job, fact: PodFact, pod: Object) -> PodFact:
     """A driver of an earlier job of this name may still write, but says nothing about this job."""
     foreign = fact.role == "driver" and owner_uid(pod) != job.uid
     return replace(fact, role="executor", exit=None) if foreign else fact
-
-
-def _of_this_life(job: Job, savepoints: Sequence[Object]) -> tuple[Object, ...]:
-    """Not those of an earlier job of this name: their state is another one's."""
-    born = created_at(job.body)
-    return tuple(body for body in savepoints if born is None or _is_since(born, body))
-
-
-def _is_since(born: datetime, savepoint: Object) -> bool:
-    """Whether it was taken of the job that was born then, or is still to be taken."""
-    made = created_at(savepoint) or born
-    if savepoint["spec"].get("existing"):
-        # When it was taken says nothing: it was made known to the job that was there.
-        return made >= born
-    if status_of(savepoint).get("phase") == "Failed":
-        return (parse_time(status_of(savepoint).get("startedAt")) or made) >= born
-    complete = completed_at(savepoint)
-    # Kubernetes knows seconds alone: what was complete in that very second was made in it, too.
-    return complete is None or (complete, made) >= (born, born)
 
 
 def _leftover(job: Job, pods: Sequence[PodFact]) -> str:

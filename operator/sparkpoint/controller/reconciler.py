@@ -210,7 +210,7 @@ class JobReconciler:
         key = seen.job.key
         self._metrics.seen("job", key, status["phase"])
         spec, now = seen.intent.spec, seen.world.now
-        figures = job_figures(key, status, seen.own_savepoints, spec=spec, now=now)
+        figures = job_figures(status, seen.stock, spec=spec, now=now)
         self._metrics.figures(key, figures)
 
     def _is_worth_writing(self, seen: Observation, status: dict[str, Any]) -> bool:

@@ -11,13 +11,8 @@ from sparkpoint.controller.objects import AGENT_PORT
 from sparkpoint.controller.observer import Observation
 from sparkpoint.controller.obstacles import Obstacle
 from sparkpoint.controller.podfacts import label
-from sparkpoint.controller.savepointfacts import (
-    completed_at,
-    newest_completed,
-    savepoint_health,
-    status_of,
-)
-from sparkpoint.controller.schedules import late_since, periodic_times
+from sparkpoint.controller.savepointfacts import status_of
+from sparkpoint.controller.schedules import late_since
 from sparkpoint.controller.statuses import Sight, job_status
 from sparkpoint.controller.stuckpods import Stuck, explained, stuck_pod
 from sparkpoint.lifecycle import Decision
@@ -37,7 +32,7 @@ def report(seen: Observation, decision: Decision, obstacle: Obstacle | None) -> 
     """The status of the job after this pass."""
     job, world = seen.job, replace(seen.world, record=decision.record)
     same = _same_run(job.record, decision.record)
-    newest = newest_completed(job.key, seen.own_savepoints)
+    newest = seen.stock.newest
     driver = seen.driver if same else None
     waited_for = (driver, _worker(seen, decision.record), *(_executors(seen) if same else ()))
     stuck = stuck_pod(waited_for, world.now)
@@ -67,7 +62,7 @@ def report(seen: Observation, decision: Decision, obstacle: Obstacle | None) -> 
 def _source_id(seen: Observation, record: Record) -> str | None:
     """Of the savepoint that the run began with, while its resource is there."""
     name = record.run.source.savepoint if record.run is not None else None
-    found = (body for body in seen.savepoints if metadata(body)["name"] == name)
+    found = (body for body in seen.stock.everything if metadata(body)["name"] == name)
     body = next(found, None)
     return status_of(body).get("id") if body is not None else None
 
@@ -103,7 +98,7 @@ def _around(seen: Observation, obstacle: Obstacle | None, stuck: Stuck | None) -
     refused = obstacle.message if obstacle is not None else ""
     health = None
     if spec is not None and spec.savepoints is not None:
-        health = savepoint_health(seen.job.key, seen.own_savepoints, due=_overdue(seen, spec))
+        health = seen.stock.health(due=_overdue(seen, spec))
     return Circumstances(
         invalid=intent.invalid,
         script_missing=intent.script_missing,
@@ -124,12 +119,11 @@ def _overdue(seen: Observation, spec: JobSpec) -> datetime | None:
     schedule = spec.savepoints.schedule if spec.savepoints is not None else None
     if schedule is None:
         return None
-    complete = [body for body in seen.own_savepoints if completed_at(body) is not None]
     return late_since(
         schedule,
         seen.world.now,
         running_since=seen.job.record.healthy_since,
-        last=max(periodic_times(seen.job.key.name, complete), default=None),
+        last=seen.stock.periodic,
     )
 
 

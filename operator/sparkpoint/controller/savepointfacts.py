@@ -1,6 +1,7 @@
 """SparkSavepoints as facts: which is the newest of a job, and how savepoints fare."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -8,17 +9,53 @@ from sparkpoint.controller.cluster import Object, metadata
 from sparkpoint.controller.keys import Key
 from sparkpoint.controller.podfacts import created_at, parse_time
 from sparkpoint.controller.restores import reference
+from sparkpoint.controller.schedules import periodic_times
 from sparkpoint.lifecycle.conditions import SavepointHealth
 
 __all__ = [
+    "Stock",
     "completed_at",
     "is_at_rest",
     "newest_completed",
-    "newest_savepoint",
     "of_job",
-    "savepoint_health",
     "status_of",
+    "take_stock",
 ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stock:
+    """The savepoints of a job, and what every look at the job asks of them: reckoned when one of
+    them has changed, and not at every look."""
+
+    everything: tuple[Object, ...] = ()
+    """The SparkSavepoints that name the job, also those of an earlier job of this name."""
+    own: tuple[Object, ...] = ()
+    """Those of this life of the job: all that it may count upon, tell of, and remove."""
+    newest: Object | None = None
+    """The newest of its own that is complete and not known to be damaged."""
+    proven: Object | None = None
+    """The newest of them that was checked and found good."""
+    failed: Object | None = None
+    """The newest of its own that failed, if that was after the newest complete one."""
+    scheduled: tuple[datetime, ...] = ()
+    """The times of the schedule that there are savepoints of, oldest first."""
+    periodic: datetime | None = None
+    """The last of them of which one of its own is complete."""
+
+    def reference(self, job: Key) -> str | None:
+        """How a driver or a worker of the job finds the newest one."""
+        return reference(job, self.newest) if self.newest is not None else None
+
+    def health(self, *, due: datetime | None) -> SavepointHealth:
+        """What the condition tells."""
+        last, failed = self.newest, self.failed
+        return SavepointHealth(
+            last=metadata(last)["name"] if last is not None else None,
+            failed=metadata(failed)["name"] if failed is not None else None,
+            failure=str(status_of(failed).get("message", "")) if failed is not None else "",
+            due=due,
+        )
 
 
 def of_job(body: Object) -> Key | None:
@@ -59,31 +96,49 @@ def newest_completed(job: Key, savepoints: Iterable[Object]) -> Object | None:
     return max(candidates, key=lambda each: each[:2])[2] if candidates else None
 
 
-def newest_savepoint(job: Key, savepoints: Iterable[Object]) -> str | None:
-    """How a driver or a worker of the job finds it."""
-    body = newest_completed(job, savepoints)
-    return reference(job, body) if body is not None else None
+def take_stock(job: Key, born: datetime | None, savepoints: tuple[Object, ...]) -> Stock:
+    """Of a job that was made then; all these savepoints name it."""
+    own = tuple(body for body in savepoints if born is None or _is_since(born, body))
+    newest = newest_completed(job, own)
+    complete = [body for body in own if completed_at(body) is not None]
+    return Stock(
+        everything=savepoints,
+        own=own,
+        newest=newest,
+        proven=newest_completed(job, filter(_is_proven, own)),
+        failed=_failed(own, completed_at(newest) if newest is not None else None),
+        scheduled=tuple(periodic_times(job.name, savepoints)),
+        periodic=max(periodic_times(job.name, complete), default=None),
+    )
 
 
-def savepoint_health(
-    job: Key, savepoints: Iterable[Object], *, due: datetime | None
-) -> SavepointHealth:
-    """What the condition tells."""
-    savepoints = tuple(savepoints)
-    last = newest_completed(job, savepoints)
-    moment = completed_at(last) if last is not None else None
+def _is_since(born: datetime, savepoint: Object) -> bool:
+    """Whether it was taken of the job that was born then, or is still to be taken.
+
+    Not those of an earlier job of this name: their state is another one's.
+    """
+    made = created_at(savepoint) or born
+    if savepoint["spec"].get("existing"):
+        # When it was taken says nothing: it was made known to the job that was there.
+        return made >= born
+    if status_of(savepoint).get("phase") == "Failed":
+        return (parse_time(status_of(savepoint).get("startedAt")) or made) >= born
+    complete = completed_at(savepoint)
+    # Kubernetes knows seconds alone: what was complete in that very second was made in it, too.
+    return complete is None or (complete, made) >= (born, born)
+
+
+def _is_proven(body: Object) -> bool:
+    return bool((status_of(body).get("verified") or {}).get("good"))
+
+
+def _failed(savepoints: Iterable[Object], newest: datetime | None) -> Object | None:
     failed = [
         body
         for body in savepoints
-        if status_of(body).get("phase") == "Failed" and _is_after(created_at(body), moment)
+        if status_of(body).get("phase") == "Failed" and _is_after(created_at(body), newest)
     ]
-    worst = max(failed, key=lambda body: str(metadata(body).get("creationTimestamp")), default=None)
-    return SavepointHealth(
-        last=metadata(last)["name"] if last is not None else None,
-        failed=metadata(worst)["name"] if worst is not None else None,
-        failure=str(status_of(worst).get("message", "")) if worst is not None else "",
-        due=due,
-    )
+    return max(failed, key=lambda body: str(metadata(body).get("creationTimestamp")), default=None)
 
 
 def _is_after(created: datetime | None, moment: datetime | None) -> bool:

@@ -18,7 +18,7 @@ from sparkpoint.controller.podfacts import created_at
 from sparkpoint.controller.retention import Verdict, judge
 from sparkpoint.controller.savepointfacts import of_job, status_of
 from sparkpoint.controller.savepointuses import SavepointUses, mentions, names_of
-from sparkpoint.controller.schedules import newest_due, periodic_savepoint, periodic_times
+from sparkpoint.controller.schedules import newest_due, periodic_savepoint
 from sparkpoint.lifecycle.phases import Phase
 from sparkpoint.lifecycle.record import Record
 
@@ -62,7 +62,7 @@ class Upkeep:
             return None
         now, born = seen.world.now, created_at(seen.job.body)
         due = newest_due(schedule, now)
-        known = periodic_times(seen.job.key.name, seen.savepoints)
+        known = seen.stock.scheduled
         is_new = due is not None and (born is None or due > born) and due not in known[-1:]
         if due is not None and is_new and not any(time > due for time in known):
             body = await create_or_get(self._cluster, periodic_savepoint(seen.job.owner, spec, due))
@@ -94,7 +94,7 @@ class Upkeep:
 
     def _is_due(self, seen: Observation, record: Record) -> bool:
         now = seen.world.now
-        versions = frozenset(_version(body) for body in seen.savepoints)
+        versions = frozenset(_version(body) for body in seen.stock.everything)
         present = (versions, seen.job.generation, record.references())
         known = self._judged.get(seen.job.uid)
         if known is not None and known[0] == present and now - known[1] < _EVERY:
@@ -159,7 +159,7 @@ class Upkeep:
 
         Those that a person works on stay, and the job does not wait for them.
         """
-        own = [body for body in seen.own_savepoints if of_job(body) == seen.job.key]
+        own = [body for body in seen.stock.own if of_job(body) == seen.job.key]
         left = [body for body in own if not is_paused(body)]
         for body in left:
             if metadata(body).get("deletionTimestamp") is None:
@@ -183,10 +183,10 @@ def _judge(
         return ()
     key, own = seen.job.key, mentions(replace(seen.job, record=record))
     users = {}
-    for body in seen.own_savepoints:
+    for body in seen.stock.own:
         mine = [] if own.isdisjoint(names_of(body)) else [key.name]
         users[metadata(body)["name"]] = [*mine, *users_of(body)]
-    return judge(key, seen.own_savepoints, rules, users=users, now=seen.world.now)
+    return judge(key, seen.stock.own, rules, users=users, now=seen.world.now)
 
 
 def _spared(status: Mapping[str, Any]) -> dict[str, Any]:

@@ -62,6 +62,22 @@ def test_the_end_of_an_object_does_not_touch_its_namesake() -> None:
     assert cache.get(KEY, "a") == version(12, uid="u2")
 
 
+def test_what_a_cache_has_of_an_owner_is_the_same_until_something_changes() -> None:
+    cache = ObjectCache()
+    cache.put(KEY, version(10))
+    first = cache.of(KEY)
+
+    cache.put(KEY, version(9))
+    second = cache.of(KEY)
+    cache.put(KEY, version(11))
+    third = cache.of(KEY)
+    cache.drop(KEY, "a")
+
+    assert second is first
+    assert third == (version(11),)
+    assert cache.of(KEY) == ()
+
+
 def test_words_that_objects_have_in_common_are_there_once() -> None:
     cache = ObjectCache()
 
