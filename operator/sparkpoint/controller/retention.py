@@ -40,6 +40,8 @@ class Verdict:
     """Empty: it is removed."""
     expires: datetime | None = None
     """When the last reason to keep it ends, if that is known."""
+    changes: datetime | None = None
+    """When the first of them ends; until then time alone changes nothing about it."""
 
     @property
     def failed(self) -> bool:
@@ -88,6 +90,7 @@ def _verdict(body: Object, reasons: _Reasons) -> Verdict:
         savepoint=body,
         kept_because=tuple(dict.fromkeys(reason.words for reason in reasons)),
         expires=max(known) if known and len(known) == len(ends) else None,
+        changes=min(known, default=None),
     )
 
 

@@ -37,6 +37,10 @@ class Index:
                 for name in mentioned:
                     self._users[name].add(job)
 
+    def says_the_same(self, other: "Index") -> bool:
+        """Whether whoever knows the other one need not look at this one."""
+        return self._users == other._users
+
     def users(self, savepoint: Object) -> tuple[str, ...]:
         """Names of the jobs that need it."""
         known = [self._users.get(name, set()) for name in names_of(savepoint)]
@@ -53,16 +57,22 @@ class SavepointUses:
         self._known: dict[str, _Read] = {}
         self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    def users(self, savepoint: Object, now: datetime) -> tuple[str, ...]:
-        """Names of the jobs that need it, to be shown.
+    def shown(self, namespace: str, now: datetime) -> Index:
+        """Who needs what, to be shown: the very same index until something of it changes.
 
         What is known may be a minute old, and is not all while the watch is still filling.
         """
-        namespace = metadata(savepoint)["namespace"]
         shown = self._shown.get(namespace)
-        if shown is None or now - shown[0] > _FRESH:
-            shown = self._shown[namespace] = (now, Index(self._look(namespace)))
-        return shown[1].users(savepoint)
+        if shown is not None and now - shown[0] <= _FRESH:
+            return shown[1]
+        return self._show(namespace, Index(self._look(namespace)), now)
+
+    def _show(self, namespace: str, index: Index, now: datetime) -> Index:
+        former = self._shown.get(namespace)
+        if former is not None and index.says_the_same(former[1]):
+            index = former[1]
+        self._shown[namespace] = (now, index)
+        return index
 
     async def ask(self, cluster: Cluster, namespace: str, now: datetime) -> Index:
         """For whoever is about to remove something: all jobs, as the API server has them.
@@ -74,9 +84,7 @@ class SavepointUses:
             if listed is None or now - listed[0] > _JUST_NOW:
                 found = await cluster.list(JOBS, namespace, labels={})
                 listed = self._listed[namespace] = (now, self._read(namespace, found))
-        index = Index(listed[1], self._look(namespace))
-        self._shown[namespace] = (now, index)
-        return index
+        return self._show(namespace, Index(listed[1], self._look(namespace)), now)
 
     def _look(self, namespace: str) -> _Read:
         """At what the watch has shown."""

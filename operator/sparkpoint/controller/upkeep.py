@@ -3,7 +3,7 @@ the objects beside its driver."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from sparkpoint.controller.observer import Observation
 from sparkpoint.controller.podfacts import created_at
 from sparkpoint.controller.retention import Verdict, judge
 from sparkpoint.controller.savepointfacts import of_job, status_of
-from sparkpoint.controller.savepointuses import SavepointUses, mentions, names_of
+from sparkpoint.controller.savepointuses import Index, SavepointUses, mentions, names_of
 from sparkpoint.controller.schedules import newest_due, periodic_savepoint
 from sparkpoint.lifecycle.phases import Phase
 from sparkpoint.lifecycle.record import Record
@@ -26,8 +26,34 @@ __all__ = ["Upkeep"]
 
 logger = logging.getLogger(__name__)
 
-_EVERY: Final = timedelta(minutes=1)
-"""Between two looks at savepoints that have not changed: one may have had its time."""
+_AGAIN: Final = timedelta(minutes=1)
+"""Until it is looked whether what was done to savepoints is seen to be done."""
+_LONGEST: Final = timedelta(hours=1)
+"""Between two looks at savepoints that neither change nor have their time: what a lost event or a
+mistake costs."""
+_AT_ONCE: Final = 10
+"""Savepoints that a pass writes to or removes: whoever changes the job waits for its end."""
+_SOON: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What savepoints were judged by, and until when that holds."""
+
+    savepoints: tuple[Object, ...]
+    index: Index
+    generation: int
+    references: object
+    until: datetime
+
+    def holds(self, other: "_Judged", now: datetime) -> bool:
+        """Whether nothing has changed, time included."""
+        return (
+            self.savepoints is other.savepoints
+            and self.index is other.index
+            and (self.generation, self.references) == (other.generation, other.references)
+            and now < self.until
+        )
 
 
 class Upkeep:
@@ -38,7 +64,7 @@ class Upkeep:
     ) -> None:
         self._cluster, self._savepoints = cluster, savepoints
         self._uses, self._drift = uses, drift
-        self._judged: dict[str, tuple[object, datetime]] = {}
+        self._judged: dict[str, _Judged] = {}
 
     async def run(self, seen: Observation, record: Record) -> float | None:
         """Do what is due; the seconds until something is due again."""
@@ -52,8 +78,8 @@ class Upkeep:
         # First what has its time: whatever is refused below is tried again at the next pass.
         due = await self._schedule(seen, spec, record)
         await self._drift.repair(seen, spec, record)
-        await self._retain(seen, spec, record)
-        return due
+        more = await self._retain(seen, spec, record)
+        return min((each for each in (due, more) if each is not None), default=None)
 
     async def _schedule(self, seen: Observation, spec: JobSpec, record: Record) -> float | None:
         schedule = spec.savepoints.schedule if spec.savepoints is not None else None
@@ -71,53 +97,63 @@ class Upkeep:
         following = schedule.after(now)
         return (following - now).total_seconds() if following is not None else None
 
-    async def _retain(self, seen: Observation, spec: JobSpec, record: Record) -> None:
-        """Remove what has had its time, and tell of the rest why it stays."""
-        if spec.savepoints is None or not self._is_due(seen, record):
-            return
-        key, now = seen.job.key, seen.world.now
+    async def _retain(self, seen: Observation, spec: JobSpec, record: Record) -> float | None:
+        """Remove what has had its time, and tell of the rest why it stays.
+
+        Seconds until it goes on, if that is too much for one pass.
+        """
+        key, now, uid = seen.job.key, seen.world.now, seen.job.uid
+        if spec.savepoints is None:
+            return None
+        basis = self._basis(seen, record)
+        known = self._judged.get(uid)
+        if known is not None and known.holds(basis, now):
+            return None
+        self._judged.pop(uid, None)
 
         def shown(body: Object) -> list[str]:
             # What this job needs itself is in hand.
-            return [user for user in self._uses.users(body, now) if user != key.name]
+            return [user for user in basis.index.users(body) if user != key.name]
 
         verdicts = _judge(seen, spec, record, shown)
         if not all(verdict.kept_because for verdict in verdicts):
             # A job, be it this one, may need what is about to be removed, and no watch show it yet.
             index = await self._uses.ask(self._cluster, key.namespace, now)
             verdicts = _judge(seen, spec, record, index.users)
-        for verdict in verdicts:
-            if verdict.kept_because:
-                await self._tell(verdict)
-            else:
-                await self._remove(seen, verdict)
+        news = [verdict for verdict in verdicts if _is_news(verdict)]
+        for verdict in news[:_AT_ONCE]:
+            await self._carry_out(seen, verdict)
+        if len(news) > _AT_ONCE:
+            return _SOON
+        ends = [verdict.changes for verdict in verdicts if verdict.changes is not None]
+        longest = now + (_AGAIN if news else _LONGEST)
+        self._judged[uid] = replace(basis, until=min([*ends, longest]))
+        return None
 
-    def _is_due(self, seen: Observation, record: Record) -> bool:
-        now = seen.world.now
-        versions = frozenset(_version(body) for body in seen.stock.everything)
-        present = (versions, seen.job.generation, record.references())
-        known = self._judged.get(seen.job.uid)
-        if known is not None and known[0] == present and now - known[1] < _EVERY:
-            return False
-        self._judged[seen.job.uid] = (present, now)
-        return True
+    def _basis(self, seen: Observation, record: Record) -> _Judged:
+        """What a judgement about savepoints depends on, but for the time."""
+        return _Judged(
+            savepoints=seen.stock.everything,
+            index=self._uses.shown(seen.job.key.namespace, seen.world.now),
+            generation=seen.job.generation,
+            references=record.references(),
+            until=seen.world.now,
+        )
+
+    async def _carry_out(self, seen: Observation, verdict: Verdict) -> None:
+        if verdict.kept_because:
+            await self._tell(verdict)
+        else:
+            await self._remove(seen, verdict)
 
     async def _tell(self, verdict: Verdict) -> None:
-        """Write it into the status, if it is news; one that changed meanwhile has another turn."""
+        """Write it into the status; one that changed meanwhile has another turn."""
         body = verdict.savepoint
-        if is_paused(body):
-            return
-        status = _spared(status_of(body))
-        status.pop("expiresAt", None)
-        status["keptBecause"] = list(verdict.kept_because)
-        if verdict.expires is not None:
-            status["expiresAt"] = verdict.expires.isoformat().replace("+00:00", "Z")
-        if status == status_of(body):
-            return
         try:
-            self._learn(await self._cluster.replace_status({**body, "status": status}))
+            written = await self._cluster.replace_status({**body, "status": _judged(verdict)})
         except (ConflictError, NotFoundError):
             return
+        self._learn(written)
 
     def _learn(self, body: Object) -> None:
         """What was written is known at once, and not only when the watch shows it."""
@@ -189,14 +225,27 @@ def _judge(
     return judge(key, seen.stock.own, rules, users=users, now=seen.world.now)
 
 
+def _is_news(verdict: Verdict) -> bool:
+    """Whether there is something to do: to remove it, or to tell why it stays."""
+    body = verdict.savepoint
+    if not verdict.kept_because:
+        return True
+    return not is_paused(body) and _judged(verdict) != status_of(body)
+
+
+def _judged(verdict: Verdict) -> dict[str, Any]:
+    """The status of a savepoint that stays."""
+    status = _spared(status_of(verdict.savepoint))
+    status.pop("expiresAt", None)
+    status["keptBecause"] = list(verdict.kept_because)
+    if verdict.expires is not None:
+        status["expiresAt"] = verdict.expires.isoformat().replace("+00:00", "Z")
+    return status
+
+
 def _spared(status: Mapping[str, Any]) -> dict[str, Any]:
     """Of a savepoint that stays after all: nobody who deletes it later means its data, too."""
     record: Mapping[str, Any] = status.get("record") or {}
     if not record.get("expired"):
         return dict(status)
     return {**status, "record": {**record, "expired": False}}
-
-
-def _version(body: Object) -> tuple[str, str]:
-    about = metadata(body)
-    return str(about["name"]), str(about.get("resourceVersion"))

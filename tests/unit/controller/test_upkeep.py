@@ -29,6 +29,7 @@ from sparkpoint.controller.errors import (
 from sparkpoint.controller.jobs import Job, read_job
 from sparkpoint.controller.keys import FINALIZER, Key
 from sparkpoint.controller.podfacts import lingers
+from sparkpoint.controller.retention import Verdict, judge
 from sparkpoint.controller.savepointuses import SavepointUses, mentions, names_of
 from sparkpoint.runtime.model import EndReason
 from tests.unit.controller.fakecluster import FakeCluster
@@ -158,27 +159,43 @@ def test_a_job_that_changes_its_mind_needs_another_savepoint() -> None:
     jobs.put(fork, job("fork", spec=wanted))
     jobs.put(Key("elsewhere", "fork"), job("fork", spec=wanted))
 
-    assert uses.users(SAVEPOINT, now) == ("fork",)
+    assert uses.shown(NAMESPACE, now).users(SAVEPOINT) == ("fork",)
     changed = job("fork", spec={})
     changed["metadata"]["resourceVersion"] = "2"
     jobs.put(fork, changed)
-    assert uses.users(SAVEPOINT, now) == ("fork",)
+    assert uses.shown(NAMESPACE, now).users(SAVEPOINT) == ("fork",)
 
     # What is shown may be a minute old; who removes something asks anew.
     assert asked(uses, FakeCluster(lambda: now)) == ()
-    assert uses.users(SAVEPOINT, now) == ()
+    assert uses.shown(NAMESPACE, now).users(SAVEPOINT) == ()
     jobs.put(
         fork,
         {**job("fork", spec=wanted), "metadata": {**changed["metadata"], "resourceVersion": "3"}},
     )
-    assert uses.users(SAVEPOINT, now + timedelta(minutes=2)) == ("fork",)
+    assert uses.shown(NAMESPACE, now + timedelta(minutes=2)).users(SAVEPOINT) == ("fork",)
+
+
+def test_who_needs_what_is_shown_by_the_same_index_until_something_of_it_changes() -> None:
+    jobs = ObjectCache()
+    uses, fork = SavepointUses(jobs), Key(NAMESPACE, "fork")
+    first = uses.shown(NAMESPACE, NOW)
+
+    jobs.put(fork, job("fork", spec={"args": ["another"]}))
+    second = uses.shown(NAMESPACE, NOW + timedelta(minutes=2))
+    changed = job("fork", spec={"restoreFrom": {"savepoint": "monday"}})
+    changed["metadata"]["resourceVersion"] = "2"
+    jobs.put(fork, changed)
+    third = uses.shown(NAMESPACE, NOW + timedelta(minutes=4))
+
+    assert second is first
+    assert third is not first
 
 
 def test_what_the_watch_has_not_shown_yet_is_known_from_the_api_server() -> None:
     cluster, uses = FakeCluster(lambda: NOW), SavepointUses(ObjectCache())
     cluster.add(job("fork", spec={"restoreFrom": {"savepoint": "monday"}}))
 
-    assert uses.users(SAVEPOINT, NOW) == ()
+    assert uses.shown(NAMESPACE, NOW).users(SAVEPOINT) == ()
     assert asked(uses, cluster) == ("fork",)
 
 
@@ -344,6 +361,82 @@ def test_why_a_savepoint_stays_is_written_once() -> None:
     written = [name for verb, kind, name in simulation.cluster.writes if kind == "SparkSavepoint"]
     assert written == []
     assert simulation.savepoint("older")["status"]["expiresAt"] == status["expiresAt"]
+
+
+def judgements(monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
+    """When savepoints were judged."""
+    found: list[datetime] = []
+
+    def counted(*arguments: Any, now: datetime, **more: Any) -> tuple[Verdict, ...]:
+        found.append(now)
+        return judge(*arguments, now=now, **more)
+
+    monkeypatch.setattr("sparkpoint.controller.upkeep.judge", counted)
+    return found
+
+
+def test_savepoints_that_stay_are_not_judged_at_every_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    simulation = running()
+    for number in range(3):
+        add_savepoint(simulation, f"kept-{number}", age=number * HOUR, trigger="Manual")
+    pass_time(simulation, timedelta(minutes=5))
+    found = judgements(monkeypatch)
+
+    pass_time(simulation, timedelta(minutes=30))
+
+    assert len(found) <= 1
+
+
+def test_a_savepoint_whose_time_comes_goes_though_nothing_else_happens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    simulation = running()
+    add_savepoint(simulation, "new", age=HOUR, trigger="Manual")
+    add_savepoint(simulation, "old", age=2 * HOUR, retention={"ttl": "150m"})
+    pass_time(simulation, timedelta(minutes=5))
+    end = simulation.world.now + timedelta(minutes=25)
+    found = judgements(monkeypatch)
+
+    simulation.settle(
+        lambda: "deletionTimestamp" in metadata(simulation.savepoint("old")),
+        passes=1000,
+        longest=60,
+    )
+
+    assert end <= simulation.world.now < end + timedelta(minutes=2)
+    assert len(found) <= 4
+
+
+def test_a_savepoint_that_another_job_begins_to_name_is_told_so() -> None:
+    simulation = running()
+    add_savepoint(simulation, "kept", age=HOUR, trigger="Manual")
+    pass_time(simulation, timedelta(minutes=5))
+    assert simulation.savepoint("kept")["status"]["keptBecause"] == ["newest", "trigger Manual"]
+
+    body = job("fork", spec={"restoreFrom": {"savepoint": "kept"}})
+    simulation.operator.job_cache.put(Key(NAMESPACE, "fork"), body)
+    pass_time(simulation, timedelta(minutes=2))
+
+    assert "used by fork" in simulation.savepoint("kept")["status"]["keptBecause"]
+
+
+def test_a_pass_tells_of_a_few_savepoints_and_the_next_ones_of_the_rest() -> None:
+    simulation = running()
+    for number in range(25):
+        add_savepoint(simulation, f"kept-{number}", age=HOUR, trigger="Manual")
+    simulation.cluster.calls.clear()
+    told = []
+
+    for _ in range(3):
+        requeue = simulation.run_pass()
+        written = [
+            name for verb, kind, name in simulation.cluster.writes if kind == "SparkSavepoint"
+        ]
+        told.append((len(written), requeue.seconds <= 1))
+
+    assert told == [(10, True), (20, True), (25, False)]
 
 
 def test_failures_that_nobody_asked_for_go_after_a_day_and_without_a_worker() -> None:
