@@ -82,8 +82,9 @@ def _watch_savepoints(registry: kopf.OperatorRegistry, operator: Operator) -> No
         is_news = True
         if job is not None:
             is_news = _learn(operator.savepoint_cache, job, event, body)
-            # Also what we wrote ourselves: an operation, or retention, may have waited for it.
-            operator.job_turns.notify(job, within=min(patience, _FIRST_LOOK.total_seconds()))
+            # Also what a pass over it wrote: an operation may wait for it, or retention judge it.
+            if operator.savepoints.wrote(body) or is_news:
+                operator.job_turns.notify(job, within=min(patience, _FIRST_LOOK.total_seconds()))
         if event["type"] == "DELETED":
             operator.savepoints.forget(key)
             operator.savepoint_turns.forget(key)

@@ -27,7 +27,7 @@ from sparkpoint.controller.errors import (
     UnprocessableError,
 )
 from sparkpoint.controller.events import Events
-from sparkpoint.controller.keys import OPERATION, SAVEPOINT, Key, is_paused
+from sparkpoint.controller.keys import OPERATION, SAVEPOINT, Key, is_paused, key_of
 from sparkpoint.controller.metrics import Metrics
 from sparkpoint.controller.obstacles import explained
 from sparkpoint.controller.passes import Passes, Requeue
@@ -83,6 +83,8 @@ class SavepointReconciler:
         self._refused: dict[Key, Refusal] = {}
         """Worker pods that were not let through, until that is written down. In memory alone: an
         operator that starts anew is refused anew."""
+        self._written: dict[Key, str] = {}
+        """The version that a pass wrote last, until the watch shows it."""
 
     async def run_once(self, key: Key) -> Requeue:
         """A pass; it never raises."""
@@ -145,6 +147,16 @@ class SavepointReconciler:
             return False
         written = await self._cluster.replace_status({**view.body, "status": status})
         self._cache.put(view.job, written)
+        self._written[view.key] = str(metadata(written).get("resourceVersion"))
+        return True
+
+    def wrote(self, body: Object) -> bool:
+        """Whether a pass over the savepoint wrote this version, which is told once: its job has
+        not seen it, unlike what the job's own passes write."""
+        key, version = key_of(body), str(metadata(body).get("resourceVersion"))
+        if self._written.get(key) != version:
+            return False
+        del self._written[key]
         return True
 
     async def _perform(self, action: SavepointAction, sight: SavepointSight) -> None:
@@ -237,6 +249,7 @@ class SavepointReconciler:
         """The savepoint is gone."""
         self._passes.forget(key)
         self._refused.pop(key, None)
+        self._written.pop(key, None)
 
 
 def _alone(

@@ -2,15 +2,18 @@
 
 import asyncio
 import logging
+from datetime import timedelta
 
 import kopf
+import pytest
 
 from sparkpoint.controller.handlers import register
 from sparkpoint.controller.keys import FINALIZER, Key
 from sparkpoint.controller.settings import configure
 from sparkpoint.controller.turns import Turns
 from sparkpoint.controller.wiring import put_together
-from tests.unit.controller.simulation import World
+from tests.unit.controller.simulation import KEY, World
+from tests.unit.controller.test_upkeep import add_savepoint, running
 
 
 def test_kopf_is_set_up_for_many_jobs_and_one_operator() -> None:
@@ -151,6 +154,34 @@ def test_what_we_wrote_ourselves_is_no_news() -> None:
         return seen
 
     assert asyncio.run(story()) == [set(), set(), {key}]
+
+
+@pytest.mark.parametrize("writer", ["job", "savepoint"])
+def test_a_job_is_woken_by_what_passes_over_its_savepoints_write_and_not_by_its_own(
+    writer: str,
+) -> None:
+    simulation, registry = running(), kopf.OperatorRegistry()
+    add_savepoint(simulation, "kept", age=timedelta(hours=1), trigger="Manual")
+    operator = simulation.operator
+    register(registry, operator)
+    notice = handlers(registry)["notice-savepoint"]
+    if writer == "savepoint":
+        simulation.run_savepoints()
+    else:
+        simulation.run_pass()
+    body = simulation.savepoint("kept")
+
+    async def story() -> list[bool]:
+        woken = []
+        for _ in range(2):
+            await notice(event={"type": "MODIFIED", "object": body})  # type: ignore[operator]
+            woken.append(KEY in operator.job_turns._turns)
+            operator.job_turns.forget(KEY)
+        return woken
+
+    assert ("keptBecause" in body["status"]) == (writer == "job")
+    assert ("conditions" in body["status"]) == (writer == "savepoint")
+    assert asyncio.run(story()) == [writer == "savepoint", False]
 
 
 def test_the_many_that_are_there_at_the_start_are_looked_at_one_after_another() -> None:
