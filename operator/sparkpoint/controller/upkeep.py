@@ -14,6 +14,7 @@ from sparkpoint.controller.drift import Drift
 from sparkpoint.controller.errors import ConflictError, NotFoundError
 from sparkpoint.controller.keys import is_paused
 from sparkpoint.controller.observer import Observation
+from sparkpoint.controller.pace import Pace
 from sparkpoint.controller.podfacts import created_at
 from sparkpoint.controller.retention import Verdict, judge
 from sparkpoint.controller.savepointfacts import of_job, status_of
@@ -31,7 +32,7 @@ _AGAIN: Final = timedelta(minutes=1)
 _LONGEST: Final = timedelta(hours=1)
 """Between two looks at savepoints that neither change nor have their time: what a lost event or a
 mistake costs."""
-_AT_ONCE: Final = 10
+_AT_ONCE: Final = 5
 """Savepoints that a pass writes to or removes: whoever changes the job waits for its end."""
 _SOON: Final = 1.0
 
@@ -60,10 +61,16 @@ class Upkeep:
     """Takes care of savepoints that nobody asks for, and of those that nobody wants any more."""
 
     def __init__(
-        self, cluster: Cluster, *, savepoints: ObjectCache, uses: SavepointUses, drift: Drift
+        self,
+        cluster: Cluster,
+        *,
+        savepoints: ObjectCache,
+        uses: SavepointUses,
+        drift: Drift,
+        pace: Pace,
     ) -> None:
         self._cluster, self._savepoints = cluster, savepoints
-        self._uses, self._drift = uses, drift
+        self._uses, self._drift, self._pace = uses, drift, pace
         self._judged: dict[str, _Judged] = {}
 
     async def run(self, seen: Observation, record: Record) -> float | None:
@@ -103,7 +110,7 @@ class Upkeep:
         Seconds until it goes on, if that is too much for one pass.
         """
         key, now, uid = seen.job.key, seen.world.now, seen.job.uid
-        if spec.savepoints is None:
+        if spec.savepoints is None or not seen.stock.own:
             return None
         basis = self._basis(seen, record)
         known = self._judged.get(uid)
@@ -124,7 +131,8 @@ class Upkeep:
         for verdict in news[:_AT_ONCE]:
             await self._carry_out(seen, verdict)
         if len(news) > _AT_ONCE:
-            return _SOON
+            # Not all jobs at once, after a start with thousands of them.
+            return self._pace.look(_SOON)
         ends = [verdict.changes for verdict in verdicts if verdict.changes is not None]
         longest = now + (_AGAIN if news else _LONGEST)
         self._judged[uid] = replace(basis, until=min([*ends, longest]))

@@ -95,6 +95,7 @@ def put_together(
         savepoints=savepoint_cache,
         uses=uses,
         drift=Drift(cluster, store=store, tokens=tokens, pace=pace),
+        pace=pace,
     )
     savepoints = OperationSavepoints(cluster, savepoint_cache, clock=clock)
     observer = Observer(

@@ -424,7 +424,7 @@ def test_a_savepoint_that_another_job_begins_to_name_is_told_so() -> None:
 
 def test_a_pass_tells_of_a_few_savepoints_and_the_next_ones_of_the_rest() -> None:
     simulation = running()
-    for number in range(25):
+    for number in range(12):
         add_savepoint(simulation, f"kept-{number}", age=HOUR, trigger="Manual")
     simulation.cluster.calls.clear()
     told = []
@@ -436,7 +436,7 @@ def test_a_pass_tells_of_a_few_savepoints_and_the_next_ones_of_the_rest() -> Non
         ]
         told.append((len(written), requeue.seconds <= 1))
 
-    assert told == [(10, True), (20, True), (25, False)]
+    assert told == [(5, True), (10, True), (12, False)]
 
 
 def test_failures_that_nobody_asked_for_go_after_a_day_and_without_a_worker() -> None:
