@@ -57,6 +57,7 @@ def page(found: Sequence[Measured], *, machine: Mapping[str, str], plot: str) ->
         "## What it costs",
         _table(("figure", *(f"{cost.jobs} jobs" for cost in costs)), _rows(costs)),
         f"Measured on {', '.join(f'{each.date} ({each.cost.jobs})' for each in found)}.",
+        *(_judging(each.keeping) for each in found if each.keeping is not None),
         _METHOD.strip(),
         "## Machine",
         _table(("what", "value"), machine.items()),
@@ -105,6 +106,23 @@ def _of_savepoints(found: Keeping) -> Iterable[tuple[str, ...]]:
     share = found.idle_processor
     yield _promise(f"{of}processor, idle", "< 10 % of a core", f"{share:.1%}", share < _IDLE)
     yield _promise(f"{of}judged by retention", "100%", f"{found.judged:.0%}", found.judged == 1)
+    until = found.observed
+    yield _promise(
+        f"{of}its start to a look at each job", "< 60 s", f"{until:.1f} s", until < _OBSERVED
+    )
+
+
+def _judging(found: Keeping) -> str:
+    """What happens once, and is in no figure of an operator that has nothing to do."""
+    if found.judged_after is None or found.judging_processor is None:
+        return "Savepoints: measured while some of them were still being judged for the first time."
+    each = 1000 * found.judging_processor
+    return (
+        f"An operator that finds {found.savepoints} savepoints of which nobody has told yet why "
+        f"they stay has told so of all of them after {found.judged_after:.0f} s, with {each:.1f} "
+        f"ms of processor time for each. Then a pass over a job takes "
+        f"{found.job_pass_with * 1000:.1f} ms, and {found.job_pass * 1000:.1f} ms without any."
+    )
 
 
 def _promise(what: str, promised: str, measured: str, met: bool) -> tuple[str, ...]:
@@ -180,15 +198,20 @@ So whoever plays the pods has to be whoever plays the agents.
 
 - **Starts**: from the first of all jobs that are applied as fast as the API server takes them to
   the last one that runs with its first batch committed.
-- **Idle**: 90 s in which nobody changes anything; queries commit, and the status tells so.
-- **Reaction**: jobs are changed, so many in a second; from the answer to the PATCH to the watch
-  event that shows the operation of that generation written down. All the upgrades that follow go
-  on meanwhile: the API server has one core with everything else here, takes about 200 requests in
-  a second, and answers late when it is asked for more.
+- **Idle**: 90 s in which nobody changes anything; queries commit, and the status tells so. They
+  begin when each job was looked at once more after the last of them had begun to run.
+- **Reaction**: up to a hundred jobs are changed, so many in a second, each once; from the answer to
+  the PATCH to the watch event that shows the operation of that generation written down, as whoever
+  watches the job from outside sees it. All the upgrades that follow go on meanwhile, with dozens
+  of requests each of the operator and of whoever plays the pods: the API server has one core with
+  everything else here, takes about 200 requests in a second, and answers late when it is asked for
+  more. With more changes in a second than it can serve upgrades, its queue is what is measured.
 - **Restart**: the operator is killed, and another one is started; until its metrics have counted
   every job.
 - **Savepoints**: complete ones that people asked for, 33 of each of 300 jobs; nothing is to be
-  done but to keep them.
+  done but to keep them, and to tell in the status of each why. An operator is started that finds
+  them all; once all are told of, it is idle, and measured as above. A pass is measured with its
+  waiting for agents and the API server, on average over those 90 s, and so is one without any.
 
 ## What bounds it
 
@@ -197,6 +220,12 @@ their scripts in ConfigMaps are read every 15 s, ten in a second at most; a stat
 its progress alone is written every 30 s, five in a second at most. So looking
 costs no more from 300 jobs on, and of 3,000 the progress that is shown may be ten minutes old.
 What happens to a job, its pods or its savepoints wakes it at once, however many there are.
+
+From a change of a spec to the operation that is written down there are four requests, one after
+another (the script, the revision, an Event, the status), and a question to the agent, whose answer
+is waited for up to 5 s. Savepoints are gone through when one of a job's changes, and judged when
+that, the rules or who needs them change, or one has its time; five are written to in one pass at
+most, so that a hundred in a second are told of by all looks together. Each is read once an hour.
 
 A resource that waits is a timer and an entry in a few dictionaries, in which each name of a field
 is kept once; kopf keeps a watch per kind, and adds and removes finalizers. It has neither daemons

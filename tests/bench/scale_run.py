@@ -11,9 +11,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from dev.console import Problem, say
-from sparkpoint.controller.keys import FINALIZER
 from tests.scale.api import Api, Object, connected
-from tests.scale.ground import JOBS, Ground, Operated, job
+from tests.scale.ground import JOBS, Ground, Operated, job, kept_savepoint
 from tests.scale.watching import Watched, create_all, runs, watched
 
 __all__ = ["Cost", "Keeping", "measure_jobs_at_scale"]
@@ -24,6 +23,8 @@ _CREATING: Final = 8
 _IDLE: Final = 90.0
 """Seconds: every job is looked at twice in them."""
 _SETTLING: Final = 15.0
+_ASKED: Final = 5.0
+"""Seconds between two looks at all savepoints."""
 _LOOKS: Final = 20.0
 """In a second: see controller/pace.py."""
 _CHANGES: Final = 100
@@ -72,8 +73,12 @@ class Keeping:
     idle_processor: float
     """Share of a core with them."""
     job_pass: float
-    """Seconds that a pass over a job takes on average without them."""
+    """Seconds that a pass over a job takes on average without them, while nothing happens."""
     job_pass_with: float
+    judged_after: float | None = None
+    """Seconds from the start of an operator until each says why it is kept."""
+    judging_processor: float | None = None
+    """Seconds for one of them, with all else that the operator does meanwhile."""
     observed: float
     """Seconds from the start of an operator to a look at each job."""
     judged: float
@@ -95,41 +100,64 @@ async def _measure(ground: Ground, jobs: int, savepoints: int) -> tuple[Cost, Ke
             await _answers(operator)
             figures["empty_memory"] = operator.memory()[0]
             figures |= await _start(api, seen, operator, jobs)
-            figures |= await _idle(operator, jobs)
+            idle, job_pass = await _idle(operator, jobs)
+            figures |= idle
             figures |= await _react(api, seen, jobs)
         with ground.operator(core=core) as operator:
             figures["observed"] = await _observed(operator, jobs)
             await asyncio.sleep(_SETTLING)
             figures["restarted_memory"] = operator.memory()[0]
-            without = _pass_seconds(operator)
             await _all_run(seen, jobs)
-        cost = Cost(jobs=jobs, **figures)
-        keeping = None
+        cost, keeping = Cost(jobs=jobs, **figures), None
         if savepoints:
             await _add_savepoints(api, jobs, savepoints)
             with ground.operator(core=core) as operator:
-                observed = await _observed(operator, jobs)
-                idle = await _idle(operator, jobs)
-                keeping = Keeping(
-                    jobs=jobs,
-                    savepoints=savepoints,
-                    memory=cost.restarted_memory,
-                    memory_with=idle["memory"],
-                    idle_processor=idle["idle_processor"],
-                    job_pass=without,
-                    job_pass_with=_pass_seconds(operator),
-                    observed=observed,
-                    judged=await _judged(api),
-                )
+                keeping = await _keep(api, operator, cost, savepoints, job_pass)
         broken = [name for name, body in seen.jobs.items() if not runs(body)]
         if broken:
             raise Problem(f"{len(broken)} jobs do not run: {broken[:3]}", remedy="mend that first.")
     return cost, keeping
 
 
-def _pass_seconds(operator: Operated) -> float:
+async def _keep(
+    api: Api, operator: Operated, cost: Cost, savepoints: int, job_pass: float
+) -> Keeping:
+    """An operator that finds them: what it takes to judge them all, and then to do nothing."""
+    begun = time.monotonic()
+    observed = await _observed(operator, cost.jobs)
+    judged = await _all_judged(api)
+    after, spent = time.monotonic() - begun, operator.processor()
+    say(f"    {judged:.0%} judged after {after:.0f} s; processor {spent:.0f} s")
+    idle, job_pass_with = await _idle(operator, cost.jobs)
+    return Keeping(
+        jobs=cost.jobs,
+        savepoints=savepoints,
+        memory=cost.restarted_memory,
+        memory_with=idle["memory"],
+        idle_processor=idle["idle_processor"],
+        job_pass=job_pass,
+        job_pass_with=job_pass_with,
+        judged_after=after,
+        judging_processor=spent / savepoints,
+        observed=observed,
+        judged=judged,
+    )
+
+
+def _passes(operator: Operated) -> tuple[float, float]:
+    """Over jobs so far: how many, and how many seconds they took together."""
     found, name = operator.metrics(), "sparkpoint_operator_pass_duration_seconds"
-    return found[f"{name}_sum", ("job",)] / found[f"{name}_count", ("job",)]
+    return found[f"{name}_count", ("job",)], found[f"{name}_sum", ("job",)]
+
+
+async def _all_judged(api: Api) -> float:
+    """The share of them that is told of when all are, or when it takes too long."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        share = await _judged(api)
+        if share == 1 or time.monotonic() > deadline:
+            return share
+        await asyncio.sleep(_ASKED)
 
 
 async def _judged(api: Api) -> float:
@@ -198,21 +226,26 @@ def _example(seen: Watched) -> str:
     )
 
 
-async def _idle(operator: Operated, jobs: int) -> dict[str, float]:
+async def _idle(operator: Operated, jobs: int) -> tuple[dict[str, float], float]:
+    """What it costs that nothing happens, and the seconds of a pass over a job meanwhile."""
     # What a start leaves is swept at the next look at each job.
     await asyncio.sleep(max(_SETTLING, jobs / _LOOKS))
-    before, spent, begun = operator.requests(), operator.processor(), time.monotonic()
+    before, passes = operator.requests(), _passes(operator)
+    spent, begun = operator.processor(), time.monotonic()
     await asyncio.sleep(_IDLE)
     seconds, after = time.monotonic() - begun, operator.requests()
-    now, most = operator.memory()
     share = (operator.processor() - spent) / seconds
-    say(f"    idle: {share:.1%} of a core, {now:.0f} MB")
-    return {
+    number, took = _passes(operator)
+    now, most = operator.memory()
+    job_pass = (took - passes[1]) / (number - passes[0])
+    say(f"    idle: {share:.1%} of a core, {now:.0f} MB, {job_pass * 1000:.1f} ms a pass")
+    figures = {
         "memory": now,
         "peak_memory": most,
         "idle_processor": share,
         "idle_requests": (sum(after.values()) - sum(before.values())) / seconds,
     }
+    return figures, job_pass
 
 
 async def _react(api: Api, seen: Watched, jobs: int) -> dict[str, float]:
@@ -277,25 +310,9 @@ async def _add_savepoints(api: Api, jobs: int, savepoints: int) -> None:
 
 
 def _savepoints(jobs: int, savepoints: int) -> Iterator[dict[str, Any]]:
-    """Complete ones that people asked for: nothing is to be done to them but to keep them."""
+    """So many of each job, one after another."""
     now = datetime.now(UTC).replace(microsecond=0)
     for number in range(savepoints):
         of, turn = number % jobs, number // jobs
-        name = f"visits-{of:04d}"
-        taken = (now + timedelta(seconds=turn)).isoformat().replace("+00:00", "Z")
-        yield {
-            "apiVersion": "sparkpoint.dev/v1alpha1",
-            "kind": "SparkSavepoint",
-            "metadata": {"name": f"{name}-kept-{turn}", "finalizers": [FINALIZER]},
-            "spec": {"jobRef": {"name": name}},
-            "status": {
-                "phase": "Completed",
-                "id": f"{number:064x}",
-                "batch": turn,
-                "bytes": 4096,
-                "newBytes": 2048,
-                "completedAt": taken,
-                "startedAt": taken,
-                "record": {"state": "Completed", "described": True, "checked": True},
-            },
-        }
+        taken = now + timedelta(seconds=turn)
+        yield kept_savepoint(f"visits-{of:04d}", turn, identity=f"{number:064x}", taken=taken)

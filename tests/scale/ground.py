@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,9 +25,12 @@ from dev.cache import exclusive
 from dev.cluster.layout import Layout, find_layout
 from dev.cluster.lifecycle import Cluster, delete_cluster, raise_cluster
 from dev.console import Problem
+from sparkpoint.controller.keys import FINALIZER
+from sparkpoint.controller.records import write_savepoint_record
+from sparkpoint.lifecycle.savepointworld import SavepointRecord, SavepointState, Taker
 from tests.cluster.operated import example
 
-__all__ = ["JOBS", "NAMESPACE", "Ground", "Operated", "job", "scale_ground"]
+__all__ = ["JOBS", "NAMESPACE", "Ground", "Operated", "job", "kept_savepoint", "scale_ground"]
 
 NAMESPACE: Final = "scale"
 JOBS: Final = f"/apis/sparkpoint.dev/v1alpha1/namespaces/{NAMESPACE}/statefulsparkjobs"
@@ -162,6 +166,54 @@ def job(number: int, **spec: Any) -> dict[str, Any]:
             "storage": {"secretName": "s3", "region": "us-east-1"},
             "upgrade": {"handover": "Cold", "compatibility": "Skip"},
             **spec,
+        },
+    }
+
+
+def kept_savepoint(job: str, turn: int, *, identity: str, taken: datetime) -> dict[str, Any]:
+    """A complete one that a person asked for, as the operator leaves it: nothing is to be done to
+    it but to keep it, which nobody has told yet."""
+    name, moment = f"{job}-kept-{turn}", taken.isoformat().replace("+00:00", "Z")
+    record = SavepointRecord(
+        state=SavepointState.COMPLETED,
+        taker=Taker.AGENT,
+        epoch=1,
+        started=taken,
+        described=True,
+        checked=True,
+    )
+    same = {"observedGeneration": 1, "lastTransitionTime": moment, "message": ""}
+    return {
+        "apiVersion": "sparkpoint.dev/v1alpha1",
+        "kind": "SparkSavepoint",
+        "metadata": {"name": name, "finalizers": [FINALIZER]},
+        "spec": {"jobRef": {"name": job}},
+        "status": {
+            "phase": "Completed",
+            "observedGeneration": 1,
+            "failures": 0,
+            "id": identity,
+            "name": name,
+            "repository": "s3://data/savepoints",
+            "location": f"s3://data/savepoints/{job}/{name}.json",
+            "epoch": 1,
+            "batch": turn,
+            "queries": [{"name": "visits", "batch": turn}],
+            "clean": True,
+            "files": 10,
+            "bytes": 4096,
+            "newBytes": 2048,
+            "size": "4.0 KiB",
+            "newSize": "2.0 KiB",
+            "duration": "0.1s",
+            "startedAt": moment,
+            "completedAt": moment,
+            "message": "",
+            "conditions": [
+                {"type": "Accepted", "status": "True", "reason": "Valid", **same},
+                {"type": "Complete", "status": "True", "reason": "Completed", **same},
+            ],
+            "record": write_savepoint_record(record),
         },
     }
 
