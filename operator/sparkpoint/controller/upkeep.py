@@ -158,7 +158,7 @@ class Upkeep:
         """Write it into the status; one that changed meanwhile has another turn."""
         body = verdict.savepoint
         try:
-            written = await self._cluster.replace_status({**body, "status": _judged(verdict)})
+            written = await self._cluster.replace_status({**body, "status": _kept_status(verdict)})
         except (ConflictError, NotFoundError):
             return
         self._learn(written)
@@ -238,10 +238,10 @@ def _is_news(verdict: Verdict) -> bool:
     body = verdict.savepoint
     if not verdict.kept_because:
         return True
-    return not is_paused(body) and _judged(verdict) != status_of(body)
+    return not is_paused(body) and _kept_status(verdict) != status_of(body)
 
 
-def _judged(verdict: Verdict) -> dict[str, Any]:
+def _kept_status(verdict: Verdict) -> dict[str, Any]:
     """The status of a savepoint that stays."""
     status = _spared(status_of(verdict.savepoint))
     status.pop("expiresAt", None)
