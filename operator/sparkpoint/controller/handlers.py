@@ -50,6 +50,7 @@ def _watch_jobs(registry: kopf.OperatorRegistry, operator: Operator) -> None:
             operator.job_turns.forget(key)
         elif is_news:
             operator.job_turns.notify(key, within=_patience(event, body, _FIRST_LOOK))
+            operator.jobs.hasten(key)
         # What waits for the job: it may have begun to run, or ended an operation.
         for savepoint in operator.savepoint_cache.of(key):
             if not is_at_rest(savepoint):

@@ -76,15 +76,19 @@ class Gate:
     def __init__(self, places: int) -> None:
         self.free = places
         self._hurried: deque[asyncio.Future[None]] = deque()
-        self._others: deque[asyncio.Future[None]] = deque()
+        self._others: dict[asyncio.Future[None], object] = {}
+        """In the order in which they came -> who it is."""
 
-    async def enter(self, *, hurry: bool = False) -> None:
-        """Wait for a place."""
+    async def enter(self, who: object = None, *, hurry: bool = False) -> None:
+        """Wait for a place; `who` waits can be hastened."""
         if self.free > 0:
             self.free -= 1
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        (self._hurried if hurry else self._others).append(turn)
+        if hurry:
+            self._hurried.append(turn)
+        else:
+            self._others[turn] = who
         try:
             await turn
         except asyncio.CancelledError:
@@ -93,15 +97,27 @@ class Gate:
                 self.leave()
             raise
 
+    def hasten(self, who: object) -> None:
+        """From now on it hurries, if it waits."""
+        for turn in [turn for turn, known in self._others.items() if known == who]:
+            del self._others[turn]
+            self._hurried.append(turn)
+
     def leave(self) -> None:
         """Give the place to the next one."""
-        for waiting in (self._hurried, self._others):
-            while waiting:
-                turn = waiting.popleft()
-                if not turn.done():
-                    turn.set_result(None)
-                    return
+        while self._hurried or self._others:
+            turn = self._next()
+            if not turn.done():
+                turn.set_result(None)
+                return
         self.free += 1
+
+    def _next(self) -> asyncio.Future[None]:
+        if self._hurried:
+            return self._hurried.popleft()
+        turn = next(iter(self._others))
+        del self._others[turn]
+        return turn
 
 
 class _Place:
@@ -110,8 +126,8 @@ class _Place:
     def __init__(self, gate: Gate) -> None:
         self._gate, self._held = gate, False
 
-    async def take(self, *, hurry: bool) -> None:
-        await self._gate.enter(hurry=hurry)
+    async def take(self, who: object = None, *, hurry: bool) -> None:
+        await self._gate.enter(who, hurry=hurry)
         self._held = True
 
     def leave(self) -> None:
@@ -124,9 +140,9 @@ _current: ContextVar[_Place | None] = ContextVar("place", default=None)
 
 
 @asynccontextmanager
-async def _place(gate: Gate, *, hurry: bool) -> AsyncIterator[None]:
+async def _place(gate: Gate, who: object, *, hurry: bool) -> AsyncIterator[None]:
     place = _Place(gate)
-    await place.take(hurry=hurry)
+    await place.take(who, hurry=hurry)
     token = _current.set(place)
     try:
         yield
@@ -177,7 +193,7 @@ class Passes:
             return Requeue(seconds=_STANDBY)
         lock = self._locks.setdefault(key, asyncio.Lock())
         with topic_of(key), self._metrics.pulse.wait() as begin:
-            async with lock, _place(self._gate, hurry=self._hurries(key)):
+            async with lock, _place(self._gate, (self._kind, key), hurry=self._hurries(key)):
                 begin()
                 begun = time.monotonic()
                 result, requeue = await self._attempt(key, work)
@@ -186,6 +202,11 @@ class Passes:
             # It went while it was looked at: nothing may be told of it any more.
             self._metrics.gone(self._kind, key)
         return requeue
+
+    def hasten(self, key: Key) -> None:
+        """Something has changed: a pass that waits for its place goes first, if it hurries now."""
+        if self._hurries(key):
+            self._gate.hasten((self._kind, key))
 
     def forget(self, key: Key) -> None:
         """The resource is gone."""

@@ -103,6 +103,10 @@ class JobReconciler:
         """A pass; it never raises."""
         return await self._passes.run(key, self._pass)
 
+    def hasten(self, key: Key) -> None:
+        """The job has changed, perhaps while a pass over it waited among all the others."""
+        self._passes.hasten(key)
+
     async def _pass(self, key: Key) -> Requeue:
         body = await self._look(key)
         if body is None:

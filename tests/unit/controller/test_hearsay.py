@@ -285,6 +285,34 @@ def test_who_hurries_goes_before_the_others_that_wait() -> None:
     assert told == [NAME, "changed", "clicks"]
 
 
+def test_who_begins_to_hurry_while_it_waits_goes_before_the_others() -> None:
+    told: list[str] = []
+    changed: set[Key] = set()
+
+    async def story() -> None:
+        gate, begun = Gate(1), asyncio.Event()
+        passes = Passes("job", gate, Metrics(), hurries=changed.__contains__)
+
+        async def work(key: Key) -> Requeue:
+            told.append(key.name)
+            await begun.wait()
+            return Requeue(seconds=0)
+
+        keys = [KEY, *(Key(NAMESPACE, name) for name in ("orders", "clicks", "carts"))]
+        tasks = [asyncio.create_task(passes.run(key, work)) for key in keys]
+        for _ in range(3):
+            await asyncio.sleep(0)
+        changed.add(keys[3])
+        for key in keys:
+            passes.hasten(key)
+        begun.set()
+        await asyncio.gather(*tasks)
+        assert gate.free == 1
+
+    asyncio.run(story())
+    assert told == [NAME, "carts", "orders", "clicks"]
+
+
 def test_a_place_that_was_given_to_one_that_is_gone_is_given_on() -> None:
     async def story() -> int:
         gate = Gate(1)
