@@ -108,7 +108,8 @@ async def _measure(ground: Ground, jobs: int, savepoints: int) -> tuple[Cost, Ke
             await asyncio.sleep(_SETTLING)
             figures["restarted_memory"] = operator.memory()[0]
             await _all_run(seen, jobs)
-        cost, keeping = Cost(jobs=jobs, **figures), None
+        cost = Cost(jobs=jobs, **figures)
+        keeping = None
         if savepoints:
             await _add_savepoints(api, jobs, savepoints)
             with ground.operator(core=core) as operator:
