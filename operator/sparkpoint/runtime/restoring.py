@@ -117,7 +117,8 @@ def _known_sinks(manifest: Manifest, endpoint_url: str | None, mode: Mode) -> di
     """Query folder -> its file sink, for those that the savepoint knows.
 
     A fork must not touch the sink of the query that it leaves. Whoever resumes says that nothing
-    was written since, so that a sink which cannot be looked at is believed to stand where it stood.
+    was written since, so that a sink which cannot be looked at is believed to stand where it stood;
+    so is one without a log, which may be new: its first batch was still to come.
     """
     if mode is Mode.FORK:
         return {}
@@ -128,7 +129,11 @@ def _known_sinks(manifest: Manifest, endpoint_url: str | None, mode: Mode) -> di
         if query.sink is None or query.sink.kind != "file" or not query.sink.uri:
             continue
         try:
-            found[query.prefix] = _looked_at(open_store(query.sink.uri, endpoint_url))
+            sink = open_store(query.sink.uri, endpoint_url)
+            if not sink.children(SINK_LOG)[1] and mode is Mode.RESUME:
+                _believe_new(query.prefix, query.sink.uri)
+            else:
+                found[query.prefix] = sink
         except BadLocationError as error:
             if mode is Mode.REWIND:
                 # Of a kind that we never can look at: trying again is of no use.
@@ -171,9 +176,13 @@ def _believe(query: str, uri: str, error: StorageError) -> None:
     )
 
 
-def _looked_at(sink: Store) -> Store:
-    sink.children(SINK_LOG)
-    return sink
+def _believe_new(query: str, uri: str) -> None:
+    logger.warning(
+        "Restoring: the sink of query %s, %s, has no %s: unless it is new, its output is gone",
+        query,
+        uri,
+        SINK_LOG,
+    )
 
 
 class _Logged:

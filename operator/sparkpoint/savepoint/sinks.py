@@ -3,7 +3,7 @@
 A file sink skips every batch up to the newest in its `_spark_metadata`, before running it: output
 *and* state are then lost without a word. Delta and Iceberg tables do likewise by query id and
 batch. A log that ends before the savepoint, as an earlier rewind cut it, never gets what is
-between.
+between. Every batch leaves an entry, also one without rows: no log at all is that of another sink.
 """
 
 from collections.abc import Mapping
@@ -113,12 +113,18 @@ def _plan_empty(
         seeds = seed_sink(query.batch).items()
         created = tuple((f"{SINK_LOG}/{name}", data) for name, data in seeds)
         return SinkAction(query.prefix, store.uri, create=created)
-    if mode is not Mode.FORK:
-        return None
+    if mode is Mode.FORK:
+        raise SinkConflictError(
+            f"{store.uri} is new, but the query goes on at batch {query.batch + 1}: Spark could "
+            "not read what it writes, as the log would lack its beginning. Say --sink-policy seed "
+            "to put an empty beginning there, or ignore."
+        )
     raise SinkConflictError(
-        f"{store.uri} is new, but the query goes on at batch {query.batch + 1}: Spark could "
-        "not read what it writes, as the log would lack its beginning. Say --sink-policy seed to "
-        "put an empty beginning there, or ignore."
+        f"{store.uri} has no {SINK_LOG}, and the savepoint goes on after batch {query.batch}: the "
+        "query has written elsewhere, or its output is gone. Check the path; if the output was "
+        "moved, name the place with --sink. If the query is to write to a new place from here on, "
+        "say --sink-policy seed; to go on without a look at the sink, ignore (in a job: "
+        "restoreFrom with sink: Resume)."
     )
 
 

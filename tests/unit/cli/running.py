@@ -12,7 +12,15 @@ from typing import Any
 from sparkpoint.cli.main import main
 from tests.unit.savepoint.synthetic import SyntheticQuery
 
-__all__ = ["SAVEPOINT_KEYS", "Outcome", "make_checkpoint", "names", "run", "run_well"]
+__all__ = [
+    "SAVEPOINT_KEYS",
+    "Outcome",
+    "file_sink",
+    "make_checkpoint",
+    "names",
+    "run",
+    "run_well",
+]
 
 SAVEPOINT_KEYS = {
     "id",
@@ -81,3 +89,13 @@ def make_checkpoint(root: Path, *, batches: int = 6) -> SyntheticQuery:
 def names(*arguments: str) -> list[str]:
     """Names of the savepoints that a command lists."""
     return [each["name"] for each in run_well(*arguments, "--json").document["savepoints"]]
+
+
+def file_sink(root: Path, newest: int) -> Path:
+    """A file sink's log as Spark leaves it."""
+    log = root / "_spark_metadata"
+    log.mkdir(parents=True)
+    for batch in range(newest + 1):
+        entry = {"path": f"file:{root}/part-{batch}", "action": "add"}
+        (log / str(batch)).write_text(f"v1\n{json.dumps(entry)}")
+    return root

@@ -13,7 +13,7 @@ from mypy_boto3_s3 import S3Client
 
 from sparkpoint.cli.main import root
 from tests.support.s3 import S3Server
-from tests.unit.cli.running import run, run_well
+from tests.unit.cli.running import file_sink, run, run_well
 
 REFERENCE = Path(__file__).parents[3] / "docs/cli.md"
 COMMANDS = [
@@ -67,6 +67,7 @@ EXAMPLES = [
 @pytest.fixture
 def perform(repository: Path) -> Callable[[str], int]:
     """Run a command line of the documentation where its files are."""
+    file_sink(Path("out").resolve(), newest=5)
 
     def act(line: str) -> int:
         if not line.startswith("sparkpoint "):

@@ -1,6 +1,5 @@
 """`savepoint restore`: modes, and sinks that remember batches."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ import pytest
 
 from sparkpoint.storage import DirectoryStore
 from sparkpoint.storage.errors import AccessDeniedError, UnavailableError
-from tests.unit.cli.running import make_checkpoint, run, run_well
+from tests.unit.cli.running import file_sink, make_checkpoint, run, run_well
 
 
 def test_restore_makes_a_checkpoint_that_can_be_captured_again(repository: Path) -> None:
@@ -37,16 +36,6 @@ def test_a_fork_has_a_new_id_and_a_rewind_the_old_one(repository: Path) -> None:
     assert rewind.document["queryIds"][""] == made["queries"][0]["id"]
     assert "was not looked at" in rewind.document["notes"][0]
     assert "Note: The sink of query" in rewind.err
-
-
-def file_sink(root: Path, newest: int) -> Path:
-    """A file sink's log as Spark leaves it."""
-    log = root / "_spark_metadata"
-    log.mkdir(parents=True)
-    for batch in range(newest + 1):
-        entry = {"path": f"file:{root}/part-{batch}", "action": "add"}
-        (log / str(batch)).write_text(f"v1\n{json.dumps(entry)}")
-    return root
 
 
 def test_a_rewind_below_a_file_sink_is_refused_unless_the_policy_says_what_to_do(
@@ -80,6 +69,26 @@ def test_a_recorded_file_sink_is_looked_at_without_being_named(
     run_well(
         "savepoint", "restore", "knows", "--to", "b2", "--mode", "rewind", "--sink-policy", "ignore"
     )
+
+
+@pytest.mark.parametrize("mode", ["resume", "rewind"])
+def test_a_file_sink_that_is_not_there_is_refused_whether_it_is_recorded_or_named(
+    repository: Path, checkpoint: Path, here: Path, mode: str
+) -> None:
+    sink = file_sink(here / "out", newest=5)
+    create = ("savepoint", "create", "--checkpoint", checkpoint, "--name", "knows")
+    run_well(*create, "--sink", f"file:{sink}")
+    restore = ("savepoint", "restore", "knows", "--to", "back", "--mode", mode)
+
+    typo = run(*restore, "--sink", "typo")
+    sink.rename(here / "moved")
+    gone = run(*restore)
+
+    assert (typo.code, gone.code) == (3, 3)
+    assert f"{here}/typo has no _spark_metadata" in typo.err
+    assert f"{sink} has no _spark_metadata" in gone.err
+    assert not Path("back").exists()
+    run_well(*restore, "--sink", "moved")
 
 
 def test_a_rewind_of_a_table_that_dedupes_is_refused(repository: Path, checkpoint: Path) -> None:

@@ -377,6 +377,30 @@ def test_a_file_sink_that_is_behind_is_refused_unless_it_is_to_be_ignored(
     assert list(sink.list()) == before
 
 
+@pytest.mark.parametrize("policy", [SinkPolicy.REFUSE, SinkPolicy.TRUNCATE])
+def test_a_file_sink_without_a_log_is_refused_unless_it_is_to_be_seeded_or_ignored(
+    repository: Repository, tmp_path: Path, policy: SinkPolicy
+) -> None:
+    savepoint = capture(repository, SyntheticQuery(tmp_path / "ck").run(3).root, "one")
+    (tmp_path / "empty").mkdir()
+
+    def restore(mode: Mode, sink: str, policy: SinkPolicy, target: str) -> None:
+        sinks = {"": DirectoryStore(tmp_path / sink)}
+        request = MaterializeRequest(mode=mode, sinks=sinks, sink_policy=policy)
+        repository.materialize(savepoint, DirectoryStore(tmp_path / target), request)
+
+    for mode in (Mode.RESUME, Mode.REWIND):
+        for sink in ("empty", "typo"):
+            with pytest.raises(SinkConflictError, match=f"{sink} has no _spark_metadata"):
+                restore(mode, sink, policy, "no")
+        restore(mode, "typo", SinkPolicy.IGNORE, f"ignored-{mode.value}")
+        restore(mode, f"new-{mode.value}", SinkPolicy.SEED, f"seeded-{mode.value}")
+
+        assert (tmp_path / f"new-{mode.value}/_spark_metadata/2").exists()
+    assert not (tmp_path / "no").exists()
+    assert not (tmp_path / "typo").exists()
+
+
 def test_a_fork_seeds_a_new_file_sink_when_told_to(repository: Repository, tmp_path: Path) -> None:
     savepoint = capture(repository, SyntheticQuery(tmp_path / "ck").run(3).root, "one")
     sink = DirectoryStore(tmp_path / "sink")

@@ -103,6 +103,20 @@ def test_a_sink_that_cannot_be_looked_at_is_believed_of_who_resumes_alone(
     assert "hdfs://cluster/out, cannot be looked at" in caplog.text
 
 
+def test_a_sink_without_a_log_is_believed_of_who_resumes_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World(tmp_path, SinkInfo(kind="file", uri=str(tmp_path / "gone")))
+
+    error = world.restore("rewind")
+    assert error is not None
+    assert error.type == "SinkConflict"
+    assert "gone has no _spark_metadata" in error.message
+
+    assert world.restore("resume") is None
+    assert "gone, has no _spark_metadata" in caplog.text
+
+
 @pytest.mark.parametrize("sink", [None, SinkInfo(kind="file")])
 def test_a_sink_that_nobody_knows_is_not_rewound(tmp_path: Path, sink: SinkInfo | None) -> None:
     world = World(tmp_path, sink)
