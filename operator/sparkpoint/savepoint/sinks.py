@@ -55,6 +55,8 @@ def plan_sinks(
     for query in manifest.queries:
         _check_kind(query, mode)
         store = sinks.get(query.prefix)
+        if store is not None and mode is Mode.FORK:
+            _check_own(manifest, store)
         if store is not None and (action := _plan(query, store, mode=mode, policy=policy)):
             actions.append(action)
     return actions
@@ -68,6 +70,17 @@ def _check_kind(query: QueryInfo, mode: Mode) -> None:
             "Roll the table back and restore with --mode fork (in a job: restoreFrom with "
             "sink: Fork), so that it meets a query which it does not know; or, if it has "
             "forgotten these batches, say --sink-policy ignore (in a job: sink: Resume)."
+        )
+
+
+def _check_own(manifest: Manifest, store: Store) -> None:
+    """Refuse a fork that would write where the query does which it leaves."""
+    recorded = (query.sink for query in manifest.queries if query.sink is not None)
+    if any(sink.kind == "file" and sink.uri == store.uri for sink in recorded):
+        raise SinkConflictError(
+            f"{store.uri} is where the savepoint's own query writes, and two queries cannot write "
+            "to one file sink: the fork needs a new place. To let the same query go on, restore "
+            "with --mode resume or rewind; if it is gone for good, say --sink-policy ignore."
         )
 
 

@@ -83,6 +83,29 @@ def test_a_sink_must_name_its_query_if_there_are_several(here: Path) -> None:
     assert "clicks, visits" in refused.err
     run_well(*create, "--sink", "visits=delta")
     assert run(*create, "--sink", "visits=tape").code == 2
+    unknown = run(*create, "--sink", "visit=delta")
+    assert unknown.code == 4
+    assert "no query 'visit'; there is clicks, visits" in unknown.err
+
+
+@pytest.mark.parametrize("text", ["./out", "file:out", "file:./out", "s3://lake/out"])
+def test_a_sink_may_be_given_as_a_place_alone(checkpoint: Path, text: str) -> None:
+    create = ("savepoint", "create", "--checkpoint", checkpoint, "--repository", "r")
+    run_well(*create, "--name", "one", "--sink", text)
+
+    shown = run_well("savepoint", "show", "one", "--repository", "r", "--json").document
+
+    place = text if text.startswith("s3") else str(Path("out").resolve())
+    assert shown["manifest"]["queries"][0]["sink"] == {"kind": "file", "uri": place}
+
+
+@pytest.mark.parametrize("text", ["file", "file:", "tape", ""])
+def test_a_sink_without_a_place_or_of_no_known_kind_is_refused(checkpoint: Path, text: str) -> None:
+    create = ("savepoint", "create", "--checkpoint", checkpoint, "--repository", "r")
+
+    assert run(*create, "--sink", text).code == 2
+    assert run(*create, "--sink", "delta", "--sink", "kafka").code == 2
+    assert not Path("r").exists()
 
 
 def test_parents_are_the_latest_none_or_whatever_is_named(

@@ -110,6 +110,70 @@ def test_a_new_sink_of_a_fork_is_seeded_if_asked(repository: Path, here: Path) -
     assert any((here / "new/_spark_metadata").iterdir())
 
 
+def test_seeding_needs_a_sink_to_seed(repository: Path) -> None:
+    outcome = run(
+        *("savepoint", "restore", "before-upgrade", "--to", "back", "--mode", "fork"),
+        *("--sink-policy", "seed"),
+    )
+
+    assert outcome.code == 2
+    assert "--sink PATH_OR_URI" in outcome.err
+    assert not Path("back").exists()
+
+
+@pytest.mark.parametrize("policy", ["refuse", "truncate", "seed"])
+def test_a_fork_does_not_write_where_the_query_does_that_it_leaves(
+    repository: Path, checkpoint: Path, here: Path, policy: str
+) -> None:
+    sink = file_sink(here / "out", newest=8)
+    create = ("savepoint", "create", "--checkpoint", checkpoint, "--name", "knows")
+    run_well(*create, "--sink", f"file:{sink}")
+
+    outcome = run(
+        *("savepoint", "restore", "knows", "--to", "back", "--mode", "fork", "--sink", "out"),
+        *("--sink-policy", policy),
+    )
+
+    assert outcome.code == 3
+    assert "two queries cannot write to one file sink" in outcome.err
+    assert len(list((sink / "_spark_metadata").iterdir())) == 9
+
+
+def test_a_sink_is_written_with_or_without_its_kind_and_query(repository: Path, here: Path) -> None:
+    file_sink(here / "out/day=1", newest=5)
+    make_checkpoint(here / "ck/visits")
+    run_well("savepoint", "create", "--checkpoint", "ck", "--name", "named")
+    texts = ["out/day=1", "file:out/day=1", f"file:{here}/out/day=1", f"file://{here}/out/day%3D1"]
+
+    for number, text in enumerate(texts):
+        target = f"back{number}"
+        run_well("savepoint", "restore", "before-upgrade", "--to", target, "--sink", text)
+        run_well("savepoint", "restore", "named", "--to", f"q{target}", "--sink", f"visits={text}")
+
+
+@pytest.mark.parametrize(
+    ("sinks", "code", "words"),
+    [
+        (["visits=out"], 4, ["no query 'visits'", "write --sink out"]),
+        (["a/out", "b/out"], 2, ["'a/out' and --sink 'b/out'", "one sink"]),
+        (["file"], 2, ["does not say where", "file:PATH_OR_URI"]),
+        (["file:"], 2, ["does not say where", "file:PATH_OR_URI"]),
+        (["delta"], 2, ["no other", "file:delta"]),
+        (["kafka:topic"], 2, ["no other"]),
+    ],
+)
+def test_a_sink_that_makes_no_sense_is_refused(
+    repository: Path, sinks: list[str], code: int, words: list[str]
+) -> None:
+    given = [word for sink in sinks for word in ("--sink", sink)]
+
+    outcome = run("savepoint", "restore", "before-upgrade", "--to", "back", *given)
+
+    assert outcome.code == code, outcome.err
+    assert [word for word in words if word not in outcome.err] == []
+    assert not Path("back").exists()
+
+
 def test_resuming_from_a_batch_that_the_query_has_left_behind_is_noted(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

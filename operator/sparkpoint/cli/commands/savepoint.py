@@ -62,8 +62,8 @@ def savepoint() -> None:
     "sinks",
     multiple=True,
     metavar="[QUERY=]KIND[:URI]",
-    help="Where a query writes, so that a rewind can check it: file:/data/out, delta, iceberg,"
-    " kafka, foreachBatch, other.",
+    help="Where a query writes, so that a rewind can check it: file:/data/out, /data/out, delta,"
+    " iceberg, kafka, foreachBatch, other.",
 )
 @click.option(
     "--read-all",
@@ -133,7 +133,7 @@ def create(
     "--sink",
     "sinks",
     multiple=True,
-    metavar="[QUERY=]PATH_OR_URI",
+    metavar="[QUERY=][file:]PATH_OR_URI",
     help="Where a query's file sink writes. Default: what the savepoint knows, except to fork.",
 )
 @click.option(

@@ -1,6 +1,7 @@
-"""Where queries write, as the command line says it."""
+"""Where queries write, as the command line says it: `[QUERY=][KIND:]PATH_OR_URI`."""
 
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from typing import get_args
 
 from sparkpoint.cli.answer import Settings
@@ -16,29 +17,39 @@ __all__ = ["recorded_sinks", "sink_stores"]
 _KINDS = get_args(SinkInfo.model_fields["kind"].annotation)
 
 
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """One `--sink`."""
+
+    text: str
+    query: str
+    kind: str | None
+    location: str
+
+
 def recorded_sinks(
     settings: Settings, given: Iterable[str], queries: Collection[str]
 ) -> dict[str, SinkInfo]:
-    """Query -> sink, out of `[QUERY=]KIND[:URI]`."""
+    """Query -> sink, out of `[QUERY=]KIND[:URI]`; a path or URI alone is that of a file sink."""
     sinks = {}
-    for text in given:
-        query, rest = _split(text, queries)
-        kind, _, location = rest.partition(":")
-        if kind not in _KINDS:
+    for each in _parse_all(given, queries):
+        if each.kind is None and "/" not in each.location:
             known = ", ".join(_KINDS)
             raise BadLocationError(
-                f"--sink {text!r} is of no known kind: write KIND or KIND:URI with one of {known}."
+                f"--sink {each.text!r} is of no known kind: write KIND or KIND:URI with one of "
+                f"{known}; a folder of this name is file:{each.location}."
             )
+        kind = each.kind or "file"
         # As an absolute path, because whoever restores may do so from elsewhere.
-        uri = open_place(settings, location).uri if location and kind == "file" else location
-        sinks[query] = SinkInfo.model_validate({"kind": kind, "uri": uri or None})
+        uri = open_place(settings, each.location).uri if kind == "file" else each.location
+        sinks[each.query] = SinkInfo.model_validate({"kind": kind, "uri": uri or None})
     return sinks
 
 
 def sink_stores(
     settings: Settings, given: Iterable[str], manifest: Manifest, *, mode: Mode, policy: SinkPolicy
 ) -> dict[str, Store]:
-    """Query -> its file sink: what is given as `[QUERY=]PATH_OR_URI`, else what is recorded.
+    """Query -> its file sink: what is given as `[QUERY=][file:]PATH_OR_URI`, else what is recorded.
 
     A fork must not touch the sink of the query that it leaves.
     """
@@ -47,21 +58,72 @@ def sink_stores(
         for info in manifest.queries:
             if info.sink is not None and info.sink.kind == "file" and info.sink.uri:
                 stores[info.prefix] = open_place(settings, info.sink.uri)
-    queries = [query.prefix for query in manifest.queries]
-    for text in given:
-        query, location = _split(text, queries)
-        stores[query] = open_place(settings, location)
+    for each in _parse_all(given, [query.prefix for query in manifest.queries]):
+        if each.kind not in (None, "file"):
+            raise BadLocationError(
+                f"--sink {each.text!r} is not that of a file sink, and a restore looks at no "
+                f"other: write PATH or file:PATH; a folder of this name is file:{each.kind}."
+            )
+        stores[each.query] = open_place(settings, each.location)
+    if policy is SinkPolicy.SEED and not stores:
+        raise BadLocationError(
+            "--sink-policy seed has nothing to give a beginning to: name the new file sink with "
+            "--sink PATH_OR_URI, or leave the policy out."
+        )
     return stores
 
 
+def _parse_all(given: Iterable[str], queries: Collection[str]) -> list[_Given]:
+    found: dict[str, _Given] = {}
+    for text in given:
+        each = _parse(text, queries)
+        if each.query in found:
+            raise BadLocationError(
+                f"--sink {found[each.query].text!r} and --sink {text!r} are both of the query "
+                f"{each.query or 'of this checkpoint'}, and a query has one sink: give one of them."
+            )
+        found[each.query] = each
+    return list(found.values())
+
+
+def _parse(text: str, queries: Collection[str]) -> _Given:
+    query, rest = _split(text, queries)
+    kind, _, location = rest.partition(":")
+    if kind not in _KINDS:
+        kind, location = "", rest
+    elif location.startswith("//") and kind == "file":
+        location = rest  # a file: URI, with its escapes
+    if kind in ("", "file") and not location:
+        raise BadLocationError(
+            f"--sink {text!r} does not say where: write [QUERY=]PATH_OR_URI or "
+            "[QUERY=]file:PATH_OR_URI."
+        )
+    return _Given(text, query, kind or None, location)
+
+
 def _split(text: str, queries: Collection[str]) -> tuple[str, str]:
-    """The query and the rest; a path may have `=` in it, so only a known query counts as one."""
+    """The query and the rest; a path may have `=` in it, but no name of a query has `/` or `:`."""
+    for query in sorted(queries, key=len, reverse=True):
+        if text.startswith(f"{query}="):
+            return query, text[len(query) + 1 :]
     name, equals, rest = text.partition("=")
-    if equals and name in queries:
-        return name, rest
+    if equals and not {"/", ":"} & set(name):
+        raise NoQueryError(f"--sink {text!r}: {_no_query(name, rest, queries)}")
     if len(queries) == 1:
         return next(iter(queries)), text
     raise NoQueryError(
         f"--sink {text!r} does not say of which query: write QUERY={text}, with one of "
         f"{', '.join(queries)}."
+    )
+
+
+def _no_query(name: str, rest: str, queries: Collection[str]) -> str:
+    if list(queries) == [""]:
+        return (
+            f"there is no query {name!r}, but one alone, which has no name: write --sink {rest} "
+            f"(a folder of that name is ./{name}={rest})."
+        )
+    return (
+        f"there is no query {name!r}; there is {', '.join(queries)} (a folder of that name is "
+        f"./{name}={rest})."
     )
