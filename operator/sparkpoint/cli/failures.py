@@ -104,6 +104,7 @@ def _exits() -> dict[type, Exit]:
         savepoint.UnsafeStoreError: Exit.REFUSED,
         savepoint.CollectorBusyError: Exit.REFUSED,
         savepoint.ProtectedError: Exit.REFUSED,
+        savepoint.MisplacedError: Exit.REFUSED,
         savepoint.TargetNotEmptyError: Exit.REFUSED,
         savepoint.TargetChangedError: Exit.REFUSED,
         savepoint.TargetBusyError: Exit.REFUSED,

@@ -15,6 +15,7 @@ SavepointError
 ├── LeaseLostError           we were too slow to renew what protects our work; run again
 ├── CollectorBusyError       another collection is under way
 ├── ProtectedError           something still uses the savepoint
+├── MisplacedError           a place inside a repository, or inside a checkpoint
 ├── TargetNotEmptyError      a restore would mix with other files
 ├── TargetChangedError       somebody wrote into a restored directory
 ├── TargetBusyError          another restore fills the target
@@ -33,6 +34,7 @@ __all__ = [
     "DamagedError",
     "DoubtfulStateError",
     "LeaseLostError",
+    "MisplacedError",
     "MovingTargetError",
     "NameTakenError",
     "NewerFormatError",
@@ -119,6 +121,10 @@ class CollectorBusyError(SavepointError):
 
 class ProtectedError(SavepointError):
     """The savepoint is in use."""
+
+
+class MisplacedError(SavepointError):
+    """What would be written there would mix with what another owns."""
 
 
 class TargetNotEmptyError(SavepointError):

@@ -143,6 +143,35 @@ def test_a_target_that_is_not_empty(repository: Path, here: Path) -> None:
     run_well(*restore)
 
 
+@pytest.mark.parametrize(
+    "inside", ["savepoints/objects/restored", "savepoints/savepoints/x", "checkpoints/visits/a/b"]
+)
+def test_a_place_inside_a_repository_or_a_checkpoint(
+    repository: Path, checkpoint: Path, here: Path, inside: str
+) -> None:
+    whole = sorted(here.rglob("*"))
+    outer = "checkpoints/visits" if inside.startswith("checkpoints") else "savepoints"
+    words = (f"{here}/{inside} is inside {here}/{outer}", "Choose a place outside")
+
+    refused(run("savepoint", "restore", "before-upgrade", "--to", inside), 3, *words)
+    create = ("savepoint", "create", "--checkpoint", checkpoint, "--name", "two")
+    refused(run(*create, "--repository", inside), 3, *words)
+    refused(run("savepoint", "copy", "before-upgrade", "--to", inside), 3, *words)
+
+    assert [path for path in sorted(here.rglob("*")) if path not in whole] == []
+    assert names("savepoint", "list") == ["before-upgrade"]
+
+
+def test_a_place_beside_checkpoints_and_files_of_others_with_our_names(
+    repository: Path, here: Path
+) -> None:
+    (here / "repository.json").write_text('{"name": "of something else"}')
+    (here / "metadata").write_text("of something else")
+
+    for target in ("checkpoints/other", "checkpoints/epoch-2/visits", "checkpoints/epoch-2/clicks"):
+        run_well("savepoint", "restore", "before-upgrade", "--to", target)
+
+
 def test_a_target_where_a_query_has_run_since(repository: Path, here: Path) -> None:
     restore = ("savepoint", "restore", "before-upgrade", "--to", "back")
     run_well(*restore)

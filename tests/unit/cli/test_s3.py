@@ -89,6 +89,20 @@ def test_a_target_that_is_not_empty(repository: Path, place: str, s3_client: S3C
     run_well(*restore)
 
 
+@pytest.mark.parametrize("inside", ["savepoints/objects/x", "ck/offsets/x"])
+def test_a_place_inside_a_repository_or_a_checkpoint(
+    checkpoint: Path, place: str, inside: str
+) -> None:
+    repository = ("--repository", f"{place}/savepoints")
+    run_well("savepoint", "create", "--checkpoint", checkpoint, *repository, "--name", "one")
+    run_well("savepoint", "restore", "one", *repository, "--to", f"{place}/ck")
+
+    outcome = run("savepoint", "restore", "one", *repository, "--to", f"{place}/{inside}")
+
+    assert outcome.code == 3
+    assert f"is inside {place}/{inside.split('/')[0]}" in outcome.err
+
+
 def test_a_name_that_is_taken(
     checkpoint: Path, place: str, s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

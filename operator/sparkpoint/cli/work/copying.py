@@ -1,12 +1,12 @@
 """`savepoint copy`."""
 
+from dataclasses import replace
+
 from sparkpoint.cli.answer import Answer, Settings
 from sparkpoint.cli.progress import shown_progress
 from sparkpoint.cli.render.documents import savepoint_document
 from sparkpoint.cli.render.savepoints import copy_text
-from sparkpoint.cli.work.places import open_repository
-from sparkpoint.savepoint import Repository
-from sparkpoint.storage import open_store
+from sparkpoint.cli.work.places import make_repository, open_repository
 
 __all__ = ["copy_to_repository"]
 
@@ -17,7 +17,8 @@ def copy_to_repository(
     """Copy a savepoint; the target is made if it does not exist."""
     here = open_repository(settings, origin)
     savepoint = here.find(reference)
-    there = Repository.init(open_store(target, target_endpoint or settings.endpoint_url))
+    elsewhere = replace(settings, endpoint_url=target_endpoint or settings.endpoint_url)
+    there = make_repository(elsewhere, target)
     with shown_progress(settings) as progress:
         copied = here.copy(savepoint, there, progress=progress)
     document = {

@@ -11,7 +11,7 @@ from sparkpoint.cli.answer import Answer, Settings
 from sparkpoint.cli.progress import shown_progress
 from sparkpoint.cli.render.documents import savepoint_document
 from sparkpoint.cli.render.savepoints import capture_text
-from sparkpoint.cli.work.places import located, open_place, queries_in
+from sparkpoint.cli.work.places import located, make_repository, open_place, queries_in
 from sparkpoint.cli.work.sinks import recorded_sinks
 from sparkpoint.savepoint import CaptureRequest, CaptureResult, Progress, Repository, Savepoint
 from sparkpoint.savepoint.capture import CONTINUED
@@ -45,7 +45,7 @@ def create_savepoint(
     queries = queries_in(source)
     job = wanted.job or _job_of(source)
     sinks = recorded_sinks(settings, wanted.sinks, wanted.queries or queries)
-    repository = Repository.init(open_place(settings, location))
+    repository = make_repository(settings, location)
     request = CaptureRequest(
         namespace=job[0],
         job=job[1],

@@ -2,14 +2,29 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import PurePosixPath
 
 from sparkpoint.checkpoint.errors import CheckpointError, NotACheckpointError
 from sparkpoint.checkpoint.overview import find_queries
 from sparkpoint.cli.answer import Settings
 from sparkpoint.savepoint import Repository
-from sparkpoint.storage import Store, open_store
+from sparkpoint.savepoint.errors import (
+    DamagedError,
+    MisplacedError,
+    NewerFormatError,
+    NotARepositoryError,
+)
+from sparkpoint.storage import DirectoryStore, Store, open_store
+from sparkpoint.storage.errors import AccessDeniedError, NotFoundError
 
-__all__ = ["located", "open_place", "open_repository", "queries_in"]
+__all__ = [
+    "check_outside",
+    "located",
+    "make_repository",
+    "open_place",
+    "open_repository",
+    "queries_in",
+]
 
 
 def open_place(settings: Settings, location: str) -> Store:
@@ -20,6 +35,63 @@ def open_place(settings: Settings, location: str) -> Store:
 def open_repository(settings: Settings, location: str) -> Repository:
     """A repository that exists."""
     return Repository.open(open_place(settings, location))
+
+
+def make_repository(settings: Settings, location: str) -> Repository:
+    """The repository that is there, or a new one in an empty place."""
+    store = open_place(settings, location)
+    try:
+        return Repository.open(store)
+    except NotARepositoryError:
+        check_outside(settings, store)
+        return Repository.init(store)
+
+
+def check_outside(settings: Settings, place: Store) -> None:
+    """MisplacedError if this is inside a repository, or inside the checkpoint of a query.
+
+    A collection would remove what it does not know, and Spark would meet what it did not write. A
+    folder that holds checkpoints, each in a folder of its own, is none itself.
+    """
+    for outer in _around(settings, place):
+        what = _kind_of(outer)
+        if what:
+            raise MisplacedError(
+                f"{place.uri} is inside {outer.uri}, which is {what}: neither would stay whole. "
+                "Choose a place outside of it."
+            )
+
+
+def _around(settings: Settings, place: Store) -> Iterator[Store]:
+    """The folders that a place is in, the nearest first."""
+    if isinstance(place, DirectoryStore):
+        yield from (DirectoryStore(str(folder)) for folder in PurePosixPath(place.uri).parents)
+        return
+    bucket, _, prefix = place.uri.removeprefix("s3://").partition("/")
+    top = open_place(settings, f"s3://{bucket}")
+    for folder in PurePosixPath(prefix).parents if prefix else ():
+        yield top.child("" if folder == PurePosixPath() else str(folder))
+
+
+def _kind_of(folder: Store) -> str | None:
+    try:
+        if _has_repository(folder):
+            return "a savepoint repository"
+        folder.stat("metadata")
+        # A job's folder may hold a query that is called `metadata`, but none without offsets.
+        return "the checkpoint of a query" if any(folder.children("offsets")) else None
+    except (NotFoundError, AccessDeniedError):
+        return None  # what we may not look into is none of ours
+
+
+def _has_repository(folder: Store) -> bool:
+    try:
+        Repository.open(folder)
+    except NewerFormatError:
+        return True
+    except (NotARepositoryError, DamagedError):
+        return False  # others may call a file like that, too
+    return True
 
 
 def queries_in(source: Store) -> list[str]:

@@ -7,7 +7,7 @@ from sparkpoint.cli.answer import Answer, Settings
 from sparkpoint.cli.progress import shown_progress
 from sparkpoint.cli.render.documents import restore_document
 from sparkpoint.cli.render.savepoints import restore_text
-from sparkpoint.cli.work.places import located, open_place, open_repository
+from sparkpoint.cli.work.places import check_outside, located, open_place, open_repository
 from sparkpoint.cli.work.sinks import sink_stores
 from sparkpoint.savepoint import (
     Manifest,
@@ -41,6 +41,7 @@ def restore_savepoint(settings: Settings, location: str, reference: str, how: Re
     repository = open_repository(settings, location)
     savepoint = repository.find(reference)
     target = open_place(settings, how.target)
+    check_outside(settings, target)
     mode, policy = Mode(how.mode), SinkPolicy(how.sink_policy)
     sinks = sink_stores(settings, how.sinks, savepoint.manifest, mode=mode, policy=policy)
     request = MaterializeRequest(mode=mode, sink_policy=policy, sinks=sinks, verify=how.verify)
