@@ -8,6 +8,7 @@ import pytest
 
 from sparkpoint.storage import DirectoryStore
 from tests.unit.cli.running import SAVEPOINT_KEYS, make_checkpoint, run, run_well
+from tests.unit.savepoint.synthetic import SyntheticQuery
 
 
 def test_create_prints_what_a_person_wants_to_know(checkpoint: Path) -> None:
@@ -58,6 +59,74 @@ def test_the_job_is_called_after_the_checkpoint_unless_told(here: Path) -> None:
     )
 
     assert made.document["savepoint"]["job"] == "visits-per-url"
+
+
+def test_a_folder_that_says_nothing_leaves_the_name_to_the_one_above(here: Path) -> None:
+    create = ("savepoint", "create", "--repository", "r", "--json", "--checkpoint")
+    for folder in ("orders/checkpoint", "visits/_checkpoints/ck", "checkpoint of all"):
+        make_checkpoint(here / folder)
+
+    made = [
+        run_well(*create, folder).document["savepoint"]
+        for folder in ("orders/checkpoint", "visits/_checkpoints/ck", "checkpoint of all")
+    ]
+
+    assert [each["job"] for each in made] == ["orders", "visits", "checkpoint-of-all"]
+    assert [each["parent"] for each in made] == [None, None, None]
+
+
+def test_a_job_that_was_called_after_such_a_folder_goes_on(here: Path) -> None:
+    make_checkpoint(here / "orders/checkpoint")
+    create = ("savepoint", "create", "--checkpoint", "orders/checkpoint", "--repository", "r")
+    run_well(*create, "--job", "checkpoint", "--name", "old")
+
+    made = run_well(*create, "--json").document["savepoint"]
+
+    assert made["job"] == "checkpoint"
+    assert made["parent"]["name"] == "old"
+
+
+def test_queries_of_two_places_do_not_become_one_job_by_chance(here: Path) -> None:
+    make_checkpoint(here / "v1/visits")
+    SyntheticQuery(here / "v2/visits", provider="rocksdb", seed="other").run(3)
+    create = ("savepoint", "create", "--repository", "r")
+    run_well(*create, "--checkpoint", "v1/visits", "--name", "one")
+
+    refused = run(*create, "--checkpoint", "v2/visits")
+
+    assert refused.code == 3
+    assert "default/visits/one has other queries" in refused.err
+    assert "--job" in refused.err
+    run_well(*create, "--checkpoint", "v2/visits", "--job", "visits")
+
+
+def test_the_same_query_elsewhere_and_another_query_in_the_same_place_are_the_same_job(
+    here: Path,
+) -> None:
+    make_checkpoint(here / "v1/visits")
+    create = ("savepoint", "create", "--repository", "r", "--json")
+    run_well(*create, "--checkpoint", "v1/visits", "--name", "one")
+    run_well("savepoint", "restore", "one", "--repository", "r", "--to", "v2/visits")
+    run_well(*create, "--checkpoint", "v2/visits", "--name", "two")
+    shutil.rmtree(here / "v2/visits")
+    SyntheticQuery(here / "v2/visits", provider="rocksdb", seed="other").run(3)
+
+    again = run_well(*create, "--checkpoint", "v2/visits", "--name", "three").document
+
+    assert again["savepoint"]["job"] == "visits"
+
+
+@pytest.mark.parametrize("folder", ["ünï ☃", "visits ☃", "!?"])
+def test_a_name_that_would_lose_letters_has_to_be_given(here: Path, folder: str) -> None:
+    make_checkpoint(here / folder)
+    create = ("savepoint", "create", "--checkpoint", folder, "--repository", "r")
+
+    refused = run(*create)
+
+    assert refused.code == 2
+    assert "give --job NS/NAME" in refused.err
+    assert not (here / "r").exists()
+    run_well(*create, "--job", "visits")
 
 
 def test_one_query_of_several_can_be_captured(here: Path) -> None:

@@ -39,7 +39,8 @@ def savepoint() -> None:
     "--job",
     type=JOB,
     metavar="NS/NAME",
-    help="Whose it is. Default: default/ and the last part of the checkpoint's path.",
+    help="Whose it is. Default: default/ and the checkpoint's folder, or the one above if that is"
+    " just called checkpoint.",
 )
 @click.option("--name", help="Default: the time and a few random digits.")
 @click.option(

@@ -1,6 +1,5 @@
 """`savepoint create`."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,11 +10,12 @@ from sparkpoint.cli.answer import Answer, Settings
 from sparkpoint.cli.progress import shown_progress
 from sparkpoint.cli.render.documents import savepoint_document
 from sparkpoint.cli.render.savepoints import capture_text
+from sparkpoint.cli.work.naming import derive_job, names_for
 from sparkpoint.cli.work.places import located, make_repository, open_place, queries_in
 from sparkpoint.cli.work.sinks import recorded_sinks
 from sparkpoint.savepoint import CaptureRequest, CaptureResult, Progress, Repository, Savepoint
 from sparkpoint.savepoint.capture import CONTINUED
-from sparkpoint.savepoint.errors import BadNameError, MovingTargetError
+from sparkpoint.savepoint.errors import MovingTargetError
 from sparkpoint.storage import Store
 
 __all__ = ["NewSavepoint", "create_savepoint"]
@@ -43,9 +43,10 @@ def create_savepoint(
     source = open_place(settings, checkpoint)
     # Looked for first, so that a mistyped path makes no repository.
     queries = queries_in(source)
-    job = wanted.job or _job_of(source)
+    names = () if wanted.job else names_for(source)
     sinks = recorded_sinks(settings, wanted.sinks, wanted.queries or queries)
     repository = make_repository(settings, location)
+    job = wanted.job or derive_job(repository, source, names, queries=wanted.queries or queries)
     request = CaptureRequest(
         namespace=job[0],
         job=job[1],
@@ -101,11 +102,3 @@ def _stands_still(source: Store, request: CaptureRequest, lost: IncompleteError)
             if (error.batch, error.missing) == (lost.batch, lost.missing):
                 return True
     return False
-
-
-def _job_of(source: Store) -> tuple[str, str]:
-    last = source.uri.rstrip("/").rsplit("/", 1)[-1].lower()
-    name = re.sub(r"[^a-z0-9._-]+", "-", last).strip("-._")[:128].rstrip("-._")
-    if not name:
-        raise BadNameError(f"No job's name can be made of {source.uri}: give --job NS/NAME.")
-    return "default", name
