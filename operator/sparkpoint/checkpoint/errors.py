@@ -62,7 +62,7 @@ class IncompleteError(CheckpointError):
         more = len(self.missing) - _NAMED
         rest = f" and {more} more" if more > 0 else ""
         super().__init__(
-            f"batch {batch} is not whole: {named}{rest} missing. A running query may have purged "
-            "them: plan again at its newest batch. In a stopped checkpoint they are lost: "
-            "restore an older savepoint."
+            f"batch {batch} is not whole: {named}{rest} missing. If the query is running, it may "
+            "have purged them just now: run this again, which takes a newer batch. If it has "
+            "stopped, they are lost: restore an older savepoint."
         )

@@ -13,6 +13,7 @@ from sparkpoint.cli.answer import Answer, Settings, emit
 __all__ = [
     "DURATION",
     "JOB",
+    "NEW_NAME",
     "answering",
     "dry_run_option",
     "examples",
@@ -24,6 +25,8 @@ __all__ = [
 _Decorated = TypeVar("_Decorated", bound=Callable[..., object])
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _LONGEST = timedelta(days=100 * 366)
+_KEYWORDS = ("latest", "none", "continued")
+"""What stands for a savepoint without being the name of one."""
 
 
 class _Duration(click.ParamType[timedelta]):
@@ -62,8 +65,25 @@ class _Job(click.ParamType[tuple[str, str]]):
         return (parts[0], parts[1]) if len(parts) == 2 else ("default", parts[0])
 
 
+class _NewName(click.ParamType[str]):
+    """The name of a savepoint that is to be; whether it can be one at all is judged elsewhere."""
+
+    name = "name"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        if value in _KEYWORDS:
+            self.fail(
+                f"{value!r} cannot be the name of a savepoint, as --parent and --savepoint mean "
+                "something else by it. Choose another."
+            )
+        return str(value)
+
+
 DURATION = _Duration()
 JOB = _Job()
+NEW_NAME = _NewName()
 
 
 def examples(*commands: str) -> str:

@@ -75,7 +75,9 @@ def test_a_file_that_is_missing(here: Path, path: str, code: int, words: list[st
     content = (here / "ck" / path).read_bytes()
     (here / "ck" / path).unlink()
 
-    refused(run(*CREATE), code, str(here / "ck"), *words)
+    outcome = run(*CREATE)
+    refused(outcome, code, str(here / "ck"), *words)
+    assert "plan again" not in outcome.err
 
     (here / "ck" / path).write_bytes(content)
     whole_afterwards()
@@ -197,6 +199,26 @@ def test_a_name_that_cannot_be_one(checkpoint: Path, name: str) -> None:
     refused(run(*create, "--name", name), 2, "name of a savepoint")
 
     assert "\x1b" not in run(*create, "--name", name).err
+
+
+@pytest.mark.parametrize("name", ["latest", "none", "continued"])
+def test_a_name_that_stands_for_something_else(repository: Path, name: str) -> None:
+    create = run("savepoint", "create", "--checkpoint", "checkpoints/visits", "--name", name)
+    moved = run("state", "repartition", "before-upgrade", "--partitions", "3", "--name", name)
+
+    assert (create.code, moved.code) == (2, 2)
+    assert f"{name!r} cannot be the name of a savepoint" in create.err
+
+
+@pytest.mark.parametrize("place", ["afile", "afile/below"])
+def test_a_place_that_is_a_file(repository: Path, here: Path, place: str) -> None:
+    (here / "afile").write_text("mine")
+    create = ("savepoint", "create", "--checkpoint", "checkpoints/visits", "--repository")
+
+    refused(run(*create, place), 2, repr(place), "is a file", "Name a folder")
+    refused(run("savepoint", "list", "--repository", place), 2, repr(place), "is a file")
+    restore = ("savepoint", "restore", "before-upgrade", "--to")
+    refused(run(*restore, place), 2, repr(place), "is a file")
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from sparkpoint.cli.commands.joboptions import (
     sink_option,
     waiting_options,
 )
-from sparkpoint.cli.options import dry_run_option, examples
+from sparkpoint.cli.options import NEW_NAME, dry_run_option, examples
 
 if TYPE_CHECKING:
     from sparkpoint.cli.jobs.session import Place
@@ -29,7 +29,13 @@ __all__ = ["COMMANDS"]
     ),
 )
 @name_argument
-@click.option("--name", "savepoint", metavar="NAME", help="Default: the job, the time, and a bit.")
+@click.option(
+    "--name",
+    "savepoint",
+    type=NEW_NAME,
+    metavar="NAME",
+    help="Default: the job, the time, and a bit.",
+)
 @click.option("--tag", "tags", multiple=True, metavar="T", help="Keeps it; repeatable.")
 @click.option(
     "--verify",

@@ -8,7 +8,7 @@ import click
 
 from sparkpoint.cli.answer import Answer, Settings
 from sparkpoint.cli.failures import Failure, as_document
-from sparkpoint.cli.options import answering, examples
+from sparkpoint.cli.options import NEW_NAME, answering, examples
 
 __all__ = ["explained", "local"]
 
@@ -73,7 +73,9 @@ def status(settings: Settings, home: Path | None) -> Answer:
     epilog=examples("sparkpoint local savepoint --name before-change --tag keep"),
 )
 @_home_option
-@click.option("--name", help="Default: the time and a few random digits.")
+@click.option(
+    "--name", type=NEW_NAME, metavar="NAME", help="Default: the time and a few random digits."
+)
 @click.option("--tag", "tags", multiple=True, metavar="T", help="Repeatable.")
 @answering
 @explained
@@ -91,7 +93,9 @@ def savepoint(
     epilog=examples("sparkpoint local stop", "sparkpoint local stop --savepoint before-upgrade"),
 )
 @_home_option
-@click.option("--savepoint", "name", metavar="NAME", help="Make a savepoint there first.")
+@click.option(
+    "--savepoint", "name", type=NEW_NAME, metavar="NAME", help="Make a savepoint there first."
+)
 @answering
 @explained
 def stop(settings: Settings, home: Path | None, name: str | None) -> Answer:

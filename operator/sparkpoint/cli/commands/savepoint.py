@@ -5,6 +5,7 @@ import click
 from sparkpoint.cli.answer import Answer, Settings
 from sparkpoint.cli.options import (
     JOB,
+    NEW_NAME,
     answering,
     examples,
     reference_argument,
@@ -42,7 +43,9 @@ def savepoint() -> None:
     help="Whose it is. Default: default/ and the checkpoint's folder, or the one above if that is"
     " just called checkpoint.",
 )
-@click.option("--name", help="Default: the time and a few random digits.")
+@click.option(
+    "--name", type=NEW_NAME, metavar="NAME", help="Default: the time and a few random digits."
+)
 @click.option(
     "--query",
     "queries",

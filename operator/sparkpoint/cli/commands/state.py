@@ -7,7 +7,13 @@ from typing import TypeVar
 import click
 
 from sparkpoint.cli.answer import Answer, Settings
-from sparkpoint.cli.options import answering, examples, reference_argument, repository_option
+from sparkpoint.cli.options import (
+    NEW_NAME,
+    answering,
+    examples,
+    reference_argument,
+    repository_option,
+)
 
 __all__ = ["state"]
 
@@ -207,7 +213,12 @@ def diff(
     metavar="M",
     help="How many state partitions the queries are to have.",
 )
-@click.option("--name", help="Of the new savepoint. Default: the old name and -pM.")
+@click.option(
+    "--name",
+    type=NEW_NAME,
+    metavar="NAME",
+    help="Of the new savepoint. Default: the old name and -pM.",
+)
 @_work_dir_option
 @repository_option
 @answering
@@ -238,7 +249,12 @@ def repartition(
 @click.option(
     "--to", "provider", type=click.Choice(["rocksdb"]), default="rocksdb", help="The provider."
 )
-@click.option("--name", help="Of the new savepoint. Default: the old name and -rocksdb.")
+@click.option(
+    "--name",
+    type=NEW_NAME,
+    metavar="NAME",
+    help="Of the new savepoint. Default: the old name and -rocksdb.",
+)
 @_work_dir_option
 @repository_option
 @answering

@@ -131,7 +131,8 @@ def _check_surroundings(script: Path) -> None:
 
 def _repository(settings: Settings, home: Home, given: str | None) -> str:
     """Where savepoints go, so that it means the same from everywhere."""
-    return open_place(settings, given or str(home.repository)).uri
+    # What is wrong with the home is told of the home.
+    return open_place(settings, given).uri if given else str(home.repository.resolve())
 
 
 def _port(given: int | None) -> int:

@@ -1,5 +1,6 @@
 """Opening what the command line names."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import PurePosixPath
@@ -15,7 +16,7 @@ from sparkpoint.savepoint.errors import (
     NotARepositoryError,
 )
 from sparkpoint.storage import DirectoryStore, Store, open_store
-from sparkpoint.storage.errors import AccessDeniedError, NotFoundError
+from sparkpoint.storage.errors import AccessDeniedError, BadLocationError, NotFoundError
 
 __all__ = [
     "check_outside",
@@ -28,8 +29,21 @@ __all__ = [
 
 
 def open_place(settings: Settings, location: str) -> Store:
-    """A directory or bucket; nothing is read yet."""
-    return open_store(location, settings.endpoint_url)
+    """A directory or bucket, of which nothing is read yet; BadLocationError for a file."""
+    place = open_store(location, settings.endpoint_url)
+    if isinstance(place, DirectoryStore):
+        _check_no_file(PurePosixPath(place.uri), location)
+    return place
+
+
+def _check_no_file(path: PurePosixPath, location: str) -> None:
+    # pathlib raises if a folder on the way may not be looked into; whoever opens it will say so.
+    file = next((each for each in (path, *path.parents) if os.path.isfile(each)), None)  # noqa: PTH113
+    if file is not None:
+        where = "is a file" if file == path else f"cannot be a folder, as {file} is a file"
+        raise BadLocationError(
+            f"{location!r} {where}. Name a folder, which need not exist yet, or s3://bucket/prefix."
+        )
 
 
 def open_repository(settings: Settings, location: str) -> Repository:
