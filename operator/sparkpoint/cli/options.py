@@ -4,9 +4,11 @@ import functools
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from sparkpoint.cli.answer import Answer, Settings, emit
 
@@ -14,11 +16,14 @@ __all__ = [
     "DURATION",
     "JOB",
     "NEW_NAME",
+    "PLACE",
     "answering",
+    "answering_alone",
     "dry_run_option",
     "examples",
     "job_filter_option",
     "reference_argument",
+    "references_argument",
     "repository_option",
 ]
 
@@ -65,6 +70,25 @@ class _Job(click.ParamType[tuple[str, str]]):
         return (parts[0], parts[1]) if len(parts) == 2 else ("default", parts[0])
 
 
+class _Place(click.ParamType[str]):
+    """A path or URI; the shell completes folders, and leaves buckets to whoever types them."""
+
+    name = "place"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        return str(value)
+
+    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str | None:
+        return f"Give it, or set {param.envvar}." if param.envvar else None
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return [CompletionItem(incomplete, type="dir")]
+
+
 class _NewName(click.ParamType[str]):
     """The name of a savepoint that is to be; whether it can be one at all is judged elsewhere."""
 
@@ -84,6 +108,7 @@ class _NewName(click.ParamType[str]):
 DURATION = _Duration()
 JOB = _Job()
 NEW_NAME = _NewName()
+PLACE = _Place()
 
 
 def examples(*commands: str) -> str:
@@ -94,17 +119,23 @@ def examples(*commands: str) -> str:
 
 def answering(function: Callable[..., Answer]) -> Callable[..., None]:
     """Give a command the common options, and print the answer that it returns."""
-
-    @click.option(
+    return click.option(
         "--endpoint-url",
         metavar="URL",
         envvar=["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"],
-        help="S3 server other than Amazon's.  [env: AWS_ENDPOINT_URL]",
-    )
+        help="S3 server other than Amazon's.  [env: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL]",
+    )(answering_alone(function))
+
+
+def answering_alone(function: Callable[..., Answer]) -> Callable[..., None]:
+    """The same for a command that never asks a server."""
+
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
     @click.option("-q", "--quiet", is_flag=True, help="No progress bar, no notes.")
     @functools.wraps(function)
-    def run(*, endpoint_url: str | None, as_json: bool, quiet: bool, **values: object) -> None:
+    def run(
+        *, as_json: bool, quiet: bool, endpoint_url: str | None = None, **values: object
+    ) -> None:
         settings = Settings(endpoint_url=endpoint_url or None, json=as_json, quiet=quiet)
         answer = function(settings, **values)
         emit(answer, settings)
@@ -118,6 +149,7 @@ def repository_option(function: _Decorated) -> _Decorated:
     """`--repository URI`."""
     return click.option(
         "--repository",
+        type=PLACE,
         required=True,
         metavar="URI",
         envvar="SPARKPOINT_REPOSITORY",
@@ -127,7 +159,31 @@ def repository_option(function: _Decorated) -> _Decorated:
 
 def reference_argument(function: _Decorated) -> _Decorated:
     """`NAME_OR_ID`."""
-    return click.argument("reference", metavar="NAME_OR_ID")(function)
+    return click.argument("reference", metavar="NAME_OR_ID", shell_complete=_savepoints)(function)
+
+
+def references_argument(*, required: bool) -> Callable[[_Decorated], _Decorated]:
+    """`NAME_OR_ID...`."""
+    metavar = "NAME_OR_ID..." if required else "[NAME_OR_ID]..."
+    return click.argument(
+        "references", metavar=metavar, nargs=-1, required=required, shell_complete=_savepoints
+    )
+
+
+def _savepoints(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """What goes by its name, or by all of it if several have that; of a directory alone.
+
+    Whoever presses a key does not wait for a server.
+    """
+    place = ctx.params.get("repository") or ctx.params.get("origin") or ""
+    try:
+        found = [path.parts[-3:] for path in Path(place, "savepoints").glob("*/*/*.json")]
+    except OSError:
+        return []
+    keys = [(namespace, job, name.removesuffix(".json")) for namespace, job, name in found]
+    names = [name for *_, name in keys]
+    texts = [key[2] if names.count(key[2]) == 1 else "/".join(key) for key in sorted(keys)]
+    return [CompletionItem(text) for text in texts if text.startswith(incomplete)]
 
 
 def job_filter_option(function: _Decorated) -> _Decorated:

@@ -54,6 +54,11 @@ def _open_bucket(uri: str, endpoint_url: str | None) -> Store:
     # boto3 takes a third of a second to import: only who needs it pays.
     from sparkpoint.storage.s3 import S3Store, connect
 
+    if endpoint_url and not endpoint_url.lower().startswith(("http://", "https://")):
+        raise BadLocationError(
+            f"The endpoint URL {endpoint_url!r} of {uri} is none: write http:// or https:// in "
+            f"front, such as http://{endpoint_url.rsplit('//', 1)[-1]}."
+        )
     parts = urlsplit(uri)
     if not parts.netloc or parts.query or parts.fragment or "@" in parts.netloc:
         raise BadLocationError(f"{uri!r} is not of the form s3://bucket/prefix.")

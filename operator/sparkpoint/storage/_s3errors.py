@@ -15,6 +15,7 @@ from botocore.exceptions import (
     PartialCredentialsError,
     ProfileNotFound,
 )
+from botocore.exceptions import ConnectionError as BotoConnectionError
 from urllib3.exceptions import HTTPError
 
 from sparkpoint.storage.errors import (
@@ -95,7 +96,7 @@ def explained(root: str, path: str = "", *, creating: bool = False) -> Iterator[
         ValueError,
     ) as error:
         raise BadLocationError(f"{where} cannot be reached as configured: {error}") from error
-    except (HTTPClientError, HTTPError) as error:
+    except (BotoConnectionError, HTTPClientError, HTTPError) as error:
         hint = "Check the endpoint URL and that the server is up; then run this again."
         raise UnavailableError(f"{where} did not answer: {error}. {hint}") from error
     except BotoCoreError as error:

@@ -210,6 +210,32 @@ def test_a_name_that_stands_for_something_else(repository: Path, name: str) -> N
     assert f"{name!r} cannot be the name of a savepoint" in create.err
 
 
+def test_a_repository_that_is_not_given(here: Path) -> None:
+    outcome = run("savepoint", "list")
+
+    assert outcome.code == 2
+    assert "Missing option '--repository'. Give it, or set SPARKPOINT_REPOSITORY." in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("url", "code", "words"),
+    [
+        ("localhost:8333", 2, ["'localhost:8333'", "http://localhost:8333"]),
+        ("http://127.0.0.1:1", 1, ["s3://x/y", "Check the endpoint URL and that the server is up"]),
+    ],
+)
+def test_a_server_that_is_not_there(
+    monkeypatch: pytest.MonkeyPatch, url: str, code: int, words: list[str]
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+
+    outcome = run("savepoint", "list", "--repository", "s3://x/y", "--endpoint-url", url)
+
+    refused(outcome, code, *words)
+
+
 @pytest.mark.parametrize("place", ["afile", "afile/below"])
 def test_a_place_that_is_a_file(repository: Path, here: Path, place: str) -> None:
     (here / "afile").write_text("mine")

@@ -3,6 +3,7 @@
 import io
 import os
 import pty
+import select
 import signal
 import socket
 import subprocess
@@ -48,20 +49,78 @@ def test_kubectl_runs_us_as_a_plug_in() -> None:
     assert done.stdout.startswith(b"Usage: kubectl sparkpoint [OPTIONS]")
 
 
-def test_the_shell_completes_commands_and_options() -> None:
-    def complete(words: str) -> list[str]:
-        environment = os.environ | {
-            "_SPARKPOINT_COMPLETE": "bash_complete",
-            "COMP_WORDS": words,
-            "COMP_CWORD": str(len(words.split()) - 1),
-        }
-        done = subprocess.run(
-            [PROGRAM], env=environment, capture_output=True, text=True, check=True
-        )
-        return done.stdout.split()
+def complete(words: str) -> list[str]:
+    """What the program answers to bash; after a space, a new word begins."""
+    environment = os.environ | {
+        "_SPARKPOINT_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - (not words.endswith(" "))),
+    }
+    done = subprocess.run([PROGRAM], env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.split()
 
+
+def test_the_shell_completes_commands_and_options() -> None:
     assert complete("sparkpoint sav") == ["plain,savepoint"]
     assert complete("sparkpoint savepoint restore --sink-po") == ["plain,--sink-policy"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "savepoint create --checkpoint ",
+        "savepoint create --repository ",
+        "savepoint restore x --to ",
+        "savepoint copy x --from ",
+        "checkpoint show ",
+    ],
+)
+def test_the_shell_completes_folders(words: str) -> None:
+    assert complete(f"sparkpoint {words}") == ["dir,"]
+
+
+def test_the_shell_completes_names_of_savepoints(repository: Path, checkpoint: Path) -> None:
+    create = ("savepoint", "create", "--checkpoint", checkpoint, "--name", "twice")
+    run_well(*create, "--job", "a")
+    run_well(*create, "--job", "b")
+
+    show = complete("sparkpoint savepoint show ")
+
+    assert show == ["plain,default/a/twice", "plain,default/b/twice", "plain,before-upgrade"]
+    assert complete("sparkpoint savepoint delete before-upgrade bef") == ["plain,before-upgrade"]
+    assert complete("sparkpoint savepoint show --repository none ") == []
+
+
+def test_bash_completes_paths_where_we_have_nothing_to_say(here: Path) -> None:
+    (here / "precious folder").mkdir()
+    (here / "a file").touch()
+    # Bash completes only for a person, so one is played: two tabs list what there is.
+    script = here / "rc"
+    script.write_text(run_well("completion", "bash").out + f"\nPATH={BIN}:$PATH\nPS1='$ '\n")
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        ["bash", "--noprofile", "--rcfile", script, "-i"],
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+        env=os.environ | {"TERM": "dumb", "INPUTRC": "/dev/null"},
+    )
+    os.close(slave)
+
+    def typed(text: str, until: str) -> str:
+        os.write(master, text.encode())
+        shown = ""
+        while until not in shown:
+            assert select.select([master], [], [], 30)[0], shown
+            shown += os.read(master, 65536).decode()
+        return shown
+
+    typed("sparkpoint savepoint create --checkpoint prec\t", "precious\\ folder/")
+    typed("\x15sparkpoint savepoint create --revision a\\ f\t", "a\\ file")
+    process.kill()
+    process.wait()
+    os.close(master)
 
 
 def test_ctrl_c_ends_with_130_and_a_word_of_comfort() -> None:

@@ -271,7 +271,7 @@ def test_a_server_that_does_not_answer_is_unreachable(
         answer = capture_elsewhere(disk, f"http://127.0.0.1:{taken.getsockname()[1]}")
 
     assert (answer.answer, answer.kind, answer.retry_helps) == ("Failed", "Unreachable", True)
-    assert answer.message.startswith("s3://nowhere/epoch-3 could not be used")
+    assert answer.message.startswith("s3://nowhere/epoch-3 did not answer")
 
 
 @pytest.mark.s3

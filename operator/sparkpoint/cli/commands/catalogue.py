@@ -9,6 +9,7 @@ from sparkpoint.cli.options import (
     examples,
     job_filter_option,
     reference_argument,
+    references_argument,
     repository_option,
 )
 
@@ -57,7 +58,7 @@ def show(settings: Settings, reference: str, repository: str) -> Answer:
         "sparkpoint savepoint verify --all --repository savepoints",
     ),
 )
-@click.argument("references", metavar="[NAME_OR_ID]...", nargs=-1)
+@references_argument(required=False)
 @click.option("--all", "everything", is_flag=True, help="Every savepoint of the repository.")
 @click.option(
     "--deep", is_flag=True, help="Let Spark load all state, too, from a copy that is thrown away."
@@ -89,7 +90,7 @@ def verify(
         "sparkpoint savepoint delete default/visits/before-upgrade --repository savepoints"
     ),
 )
-@click.argument("references", metavar="NAME_OR_ID...", nargs=-1, required=True)
+@references_argument(required=True)
 @repository_option
 @dry_run_option
 @answering

@@ -3,7 +3,7 @@
 import click
 
 from sparkpoint.cli.answer import Answer, Settings
-from sparkpoint.cli.options import answering, examples
+from sparkpoint.cli.options import PLACE, answering, examples
 
 __all__ = ["checkpoint"]
 
@@ -20,7 +20,7 @@ def checkpoint() -> None:
         "sparkpoint checkpoint show s3://lake/checkpoints/visits --json",
     ),
 )
-@click.argument("path", metavar="PATH_OR_URI")
+@click.argument("path", type=PLACE, metavar="PATH_OR_URI")
 @answering
 def show(settings: Settings, path: str) -> Answer:
     """Say what the checkpoint at PATH_OR_URI holds.

@@ -3,7 +3,7 @@
 import click
 
 from sparkpoint.cli.answer import Answer, Settings
-from sparkpoint.cli.options import answering, examples
+from sparkpoint.cli.options import answering_alone, examples
 
 __all__ = ["completion"]
 
@@ -15,7 +15,7 @@ _VARIABLE = "_SPARKPOINT_COMPLETE"
     epilog=examples('eval "$(sparkpoint completion bash)"', "sparkpoint completion fish"),
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@answering
+@answering_alone
 def completion(settings: Settings, shell: str) -> Answer:
     """Print a script that lets SHELL complete commands and options.
 
@@ -31,4 +31,6 @@ def completion(settings: Settings, shell: str) -> Answer:
     # Not source(): for bash it would run bash, to find out whether it is older than 2016.
     maker = kind(command, {}, "sparkpoint", _VARIABLE)
     script = maker.source_template % maker.source_vars()
+    # Where we know nothing, bash is to complete file names, as it does without us.
+    script = script.replace("complete -o nosort -F", "complete -o nosort -o default -F")
     return Answer(document={"shell": shell, "script": script}, text=script)

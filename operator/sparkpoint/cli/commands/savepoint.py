@@ -6,6 +6,7 @@ from sparkpoint.cli.answer import Answer, Settings
 from sparkpoint.cli.options import (
     JOB,
     NEW_NAME,
+    PLACE,
     answering,
     examples,
     reference_argument,
@@ -34,7 +35,9 @@ def savepoint() -> None:
         " --repository s3://lake/savepoints",
     ),
 )
-@click.option("--checkpoint", required=True, metavar="PATH_OR_URI", help="What to capture.")
+@click.option(
+    "--checkpoint", type=PLACE, required=True, metavar="PATH_OR_URI", help="What to capture."
+)
 @repository_option
 @click.option(
     "--job",
@@ -125,7 +128,9 @@ def create(
 )
 @reference_argument
 @repository_option
-@click.option("--to", "target", required=True, metavar="PATH_OR_URI", help="An empty place.")
+@click.option(
+    "--to", "target", type=PLACE, required=True, metavar="PATH_OR_URI", help="An empty place."
+)
 @click.option(
     "--mode",
     type=click.Choice(["resume", "rewind", "fork"]),
@@ -136,6 +141,7 @@ def create(
 @click.option(
     "--sink",
     "sinks",
+    type=PLACE,
     multiple=True,
     metavar="[QUERY=][file:]PATH_OR_URI",
     help="Where a query's file sink writes. Default: what the savepoint knows, except to fork.",
@@ -185,12 +191,15 @@ def restore(
 @click.option(
     "--from",
     "origin",
+    type=PLACE,
     required=True,
     metavar="URI",
     envvar="SPARKPOINT_REPOSITORY",
     help="Repository that has it.  [env: SPARKPOINT_REPOSITORY]",
 )
-@click.option("--to", "target", required=True, metavar="URI", help="Made if it does not exist.")
+@click.option(
+    "--to", "target", type=PLACE, required=True, metavar="URI", help="Made if it does not exist."
+)
 @click.option(
     "--to-endpoint-url", metavar="URL", help="S3 server of the target, if it is another one."
 )
