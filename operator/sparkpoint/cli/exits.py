@@ -29,3 +29,5 @@ class Exit(IntEnum):
     """Ctrl-C."""
     PIPE_CLOSED = 141
     """Whoever read our output went away."""
+    TERMINATED = 143
+    """SIGTERM."""

@@ -30,13 +30,15 @@ from sparkpoint.cli.failures import Failure, as_document, explain
 
 __all__ = ["main", "root"]
 
-_INTERRUPTED = Failure(
-    "Interrupted",
-    "Interrupted. Nothing half-done is left that a later run could trip over: run the same command "
-    "again, or another.",
-    Exit.INTERRUPTED,
-    retry_helps=True,
+_COMFORT = (
+    "Nothing half-done is left that a later run could trip over: run the same command again, or "
+    "another."
 )
+_INTERRUPTED = Failure(
+    "Interrupted", f"Interrupted. {_COMFORT}", Exit.INTERRUPTED, retry_helps=True
+)
+_TERMINATED = Failure("Terminated", f"Terminated. {_COMFORT}", Exit.TERMINATED, retry_helps=True)
+_ENDINGS = {signal.SIGINT: _INTERRUPTED, signal.SIGTERM: _TERMINATED}
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -77,12 +79,11 @@ for _command in (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if arguments is None:
-        _leave_at_the_second_interrupt()
+    ending = _leave_at_the_second_signal() if arguments is None else []
     try:
         code = root.main(given, prog_name=_program(), standalone_mode=False)
     except (click.Abort, KeyboardInterrupt):
-        return _fail(_INTERRUPTED, given)
+        return _fail(next(iter(ending), _INTERRUPTED), given)
     except click.ClickException as error:
         return _fail_usage(error, given)
     except Exception as error:
@@ -93,21 +94,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(code or 0)
 
 
-def _leave_at_the_second_interrupt() -> None:
+def _leave_at_the_second_signal() -> list[Failure]:
     """Let the first Ctrl-C tidy up, which waits for the files under way, and the next end it all.
 
     That is as safe: a process that is killed at any point leaves nothing that others trip over.
+    SIGTERM is the same, with another exit code: the list that is returned says which it was.
     """
+    heard: list[Failure] = []
 
-    def first(_signal: int, _frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, second)
+    def first(number: int, _frame: FrameType | None) -> None:
+        heard.append(_ENDINGS[signal.Signals(number)])
+        for each in _ENDINGS:
+            signal.signal(each, second)
         raise KeyboardInterrupt
 
-    def second(_signal: int, _frame: FrameType | None) -> None:
-        os.write(2, f"Error: {_INTERRUPTED.message}\n".encode())
-        os._exit(Exit.INTERRUPTED)
+    def second(_number: int, _frame: FrameType | None) -> None:
+        os.write(2, f"Error: {heard[0].message}\n".encode())
+        os._exit(heard[0].exit)
 
-    signal.signal(signal.SIGINT, first)
+    for each in _ENDINGS:
+        signal.signal(each, first)
+    return heard
 
 
 def _program() -> str:

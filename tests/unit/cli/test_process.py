@@ -123,6 +123,50 @@ def test_bash_completes_paths_where_we_have_nothing_to_say(here: Path) -> None:
     os.close(master)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_modules_are_loaded_ends_it_without_a_word(number: signal.Signals) -> None:
+    code = (
+        "import os, sys\n"
+        "from sparkpoint.cli.__main__ import main\n"
+        "class Loading:\n"
+        "    def find_spec(self, name, *_):\n"
+        f"        if name == 'click': os.kill(os.getpid(), {int(number)})\n"
+        "sys.meta_path.insert(0, Loading())\n"
+        "sys.argv = ['sparkpoint', '--version']\n"
+        "sys.exit(main())\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (128 + number, b"", b"")
+
+
+def test_sigterm_ends_a_capture_with_143_and_leaves_no_lease(checkpoint: Path) -> None:
+    code = (
+        "import os, signal, sys\n"
+        "from sparkpoint.cli.__main__ import main\n"
+        "from sparkpoint.storage import DirectoryStore\n"
+        "create = DirectoryStore.create\n"
+        "def told(store, path, data):\n"
+        "    if path.startswith('savepoints/'):\n"
+        "        assert list(store.list('leases'))\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    create(store, path, data)\n"
+        "DirectoryStore.create = told\n"
+        f"sys.argv[1:] = ['savepoint', 'create', '--checkpoint', {str(checkpoint)!r}]\n"
+        "sys.argv += ['--repository', 'r']\n"
+        "sys.exit(main())\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 143
+    assert "Terminated. Nothing half-done" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not any(path.is_file() for path in Path("r/leases").rglob("*"))
+    assert [path.name for path in Path("r/.sparkpoint-tmp").glob("*") if path.name != "lock"] == []
+
+
 def test_ctrl_c_ends_with_130_and_a_word_of_comfort() -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         url = f"http://127.0.0.1:{mute.getsockname()[1]}"
