@@ -11,7 +11,20 @@ from dataclasses import dataclass
 
 from sparkpoint.cli.exits import Exit
 
-__all__ = ["Answer", "Settings", "emit", "printable", "write_document", "write_text"]
+__all__ = [
+    "Answer",
+    "OutputError",
+    "Settings",
+    "emit",
+    "printable",
+    "tell",
+    "write_document",
+    "write_text",
+]
+
+
+class OutputError(Exception):
+    """What the command has to say cannot be written down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +56,15 @@ def emit(answer: Answer, settings: Settings) -> None:
     elif answer.text:
         write_text(f"{printable(answer.text.rstrip())}\n")
     for note in () if settings.quiet else answer.notes:
-        print(f"Note: {printable(note)}", file=sys.stderr)
+        tell(f"Note: {note}")
     if answer.alarm:
-        print(f"Error: {printable(answer.alarm)}", file=sys.stderr)
+        tell(f"Error: {answer.alarm}")
+
+
+def tell(text: str) -> None:
+    """A line on stderr; nothing if that is closed, for print() would take stdout instead."""
+    if sys.stderr is not None:
+        print(printable(text), file=sys.stderr)
 
 
 def printable(text: str) -> str:
@@ -59,14 +78,26 @@ def write_document(document: Mapping[str, object]) -> None:
 
 
 def write_text(text: str) -> None:
-    """Text on stdout; a reader that went away, such as `head`, ends the program without noise."""
+    """Text on stdout; a reader that went away, such as `head`, ends the program without noise.
+
+    OutputError if there is no stdout, or if it takes no more.
+    """
+    if sys.stdout is None:
+        raise OutputError("The answer cannot be printed: standard output is closed.")
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Python flushes stdout once more at exit, which would complain again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _forget_output()
         raise SystemExit(Exit.PIPE_CLOSED) from None
+    except OSError as error:
+        _forget_output()
+        raise OutputError(f"The answer cannot be printed: {error.strerror}.") from error
     except UnicodeEncodeError:
         encoding = sys.stdout.encoding or "ascii"
         sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+
+
+def _forget_output() -> None:
+    # Python flushes stdout once more at exit, which would complain again.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -4,6 +4,7 @@ Errors that the packages below foresee become one sentence and an exit code (fai
 traceback is shown only if SPARKPOINT_DEBUG=1 asks for it.
 """
 
+import contextlib
 import os
 import signal
 import sys
@@ -15,7 +16,7 @@ from types import FrameType
 import click
 
 from sparkpoint import __version__
-from sparkpoint.cli.answer import printable, write_document
+from sparkpoint.cli.answer import OutputError, tell, write_document
 from sparkpoint.cli.commands import catalogue, jobchanges
 from sparkpoint.cli.commands.checkpoint import checkpoint
 from sparkpoint.cli.commands.completion import completion
@@ -30,6 +31,7 @@ from sparkpoint.cli.failures import Failure, as_document, explain
 
 __all__ = ["main", "root"]
 
+_DONE = "What the command was to do is done; only its answer is lost."
 _COMFORT = (
     "Nothing half-done is left that a later run could trip over: run the same command again, or "
     "another."
@@ -86,6 +88,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(next(iter(ending), _INTERRUPTED), given)
     except click.ClickException as error:
         return _fail_usage(error, given)
+    except OutputError as error:
+        # There is nowhere to print a document to.
+        tell(f"Error: {error} {_DONE}")
+        return int(Exit.FAILED)
     except Exception as error:
         # The outermost loop: whatever it is, it ends here as a sentence.
         if os.environ.get("SPARKPOINT_DEBUG") == "1":
@@ -125,15 +131,20 @@ def _program() -> str:
 
 def _fail(failure: Failure, given: list[str]) -> int:
     if "--json" in given:
-        write_document(as_document(failure))
-    print(f"Error: {printable(failure.message)}", file=sys.stderr)
+        _try_document(failure)
+    tell(f"Error: {failure.message}")
     return int(failure.exit)
+
+
+def _try_document(failure: Failure) -> None:
+    """The sentence on stderr and the exit code tell as much to whoever has no stdout."""
+    with contextlib.suppress(OutputError):
+        write_document(as_document(failure))
 
 
 def _fail_usage(error: click.ClickException, given: list[str]) -> int:
     if "--json" in given:
-        message = error.format_message()
-        write_document(as_document(Failure("Usage", message, Exit.USAGE)))
+        _try_document(Failure("Usage", error.format_message(), Exit.USAGE))
     error.show()
     return int(Exit.USAGE)
 

@@ -47,7 +47,10 @@ def _file_path(uri: str, rest: str) -> str:
         raise BadLocationError(f"{uri!r} is relative: a file: URI needs an absolute path.")
     # Java writes file:/a b unescaped and file:///a%20b escaped, so only the second form is
     # unquoted.
-    return unquote(path) if rest.startswith("//") else path
+    path = unquote(path) if rest.startswith("//") else path
+    if "\0" in path:
+        raise BadLocationError(f"{uri!r} is not a location: no path has a NUL character in it.")
+    return path
 
 
 def _open_bucket(uri: str, endpoint_url: str | None) -> Store:

@@ -210,6 +210,10 @@ def test_a_name_that_stands_for_something_else(repository: Path, name: str) -> N
     assert f"{name!r} cannot be the name of a savepoint" in create.err
 
 
+def test_a_place_with_a_nul_in_it(here: Path) -> None:
+    refused(run("savepoint", "list", "--repository", "file:///tmp/a%00b"), 2, "a%00b", "NUL")
+
+
 def test_a_repository_that_is_not_given(here: Path) -> None:
     outcome = run("savepoint", "list")
 

@@ -44,6 +44,7 @@ EXITS: dict[int, list[type[Exception]]] = {
         savepoint.UnsafeStoreError,
         savepoint.CollectorBusyError,
         savepoint.ProtectedError,
+        savepoint.MisplacedError,
         savepoint.TargetNotEmptyError,
         savepoint.TargetBusyError,
         savepoint.TargetChangedError,

@@ -1,6 +1,7 @@
 """The program as a process: how quickly it answers, signals, pipes, terminals."""
 
 import io
+import json
 import os
 import pty
 import select
@@ -231,6 +232,33 @@ def test_a_reader_that_goes_away_is_no_drama(repository: Path) -> None:
 
     assert done.stderr == b""
     assert done.returncode == 141
+
+
+@pytest.mark.parametrize("closed", [">&-", "> /dev/full"])
+@pytest.mark.parametrize("shape", ["", "--json"])
+def test_an_answer_that_cannot_be_printed_is_one_sentence(
+    repository: Path, closed: str, shape: str
+) -> None:
+    line = f"{PROGRAM} savepoint list {shape} {closed}"
+
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: The answer cannot be printed: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_failure_is_told_also_if_its_document_cannot_be(here: Path) -> None:
+    line = f"{PROGRAM} savepoint list --repository none --json"
+
+    mute = subprocess.run(
+        ["bash", "-c", f"{line} >&-"], capture_output=True, text=True, check=False
+    )
+    deaf = subprocess.run(["bash", "-c", f"{line} 2>&-"], capture_output=True, check=False)
+
+    assert (mute.returncode, deaf.returncode) == (4, 4)
+    assert mute.stderr.count("\n") == 1
+    assert json.loads(deaf.stdout)["error"]["exitCode"] == 4
 
 
 def on_terminal(*arguments: str) -> str:
