@@ -1,5 +1,6 @@
 """A progress bar on stderr, for people only: drawn on a terminal, and never into a pipe."""
 
+import os
 import shutil
 import sys
 import threading
@@ -83,10 +84,15 @@ class Bar(Counter):
             self._stream.flush()
 
 
+def _is_drawn_on(stream: TextIO | None) -> bool:
+    """Whether a line can be drawn over again there: not on a terminal that says it is dumb."""
+    return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
 @contextmanager
 def shown_progress(settings: Settings) -> Iterator[Counter]:
     """A bar where a person looks at a terminal; elsewhere only the counting."""
-    if settings.quiet or not sys.stderr.isatty():
+    if settings.quiet or not _is_drawn_on(sys.stderr):
         yield Counter()
         return
     bar = Bar(sys.stderr)

@@ -108,7 +108,8 @@ class _Content:
             if key not in self._good and key not in self._damaged:
                 by_object.setdefault(record.object, set()).add(record)
         size = sum(max(r.offset + r.size for r in records) for records in by_object.values())
-        self._progress.start(phase, Amount(len(by_object), size))
+        # In bytes alone: these are objects, and only those that no savepoint before had.
+        self._progress.start(phase, Amount(0, size))
         with ThreadPoolExecutor(self.store.parallelism, "verify") as pool:
             for problems in pool.map(
                 lambda item: _check_object(self.store, item[0], item[1], self._progress),
@@ -138,22 +139,24 @@ def _check_object(
     path = object_path(digest)
     try:
         if all(record.object == record.digest for record in records):
-            problems = _check_whole(store, digest, records)
-        else:
-            problems = _check_pack(store, path, records)
+            return _check_whole(store, digest, records, progress)
+        problems = _check_pack(store, path, records)
     except NotFoundError:
         problems = dict.fromkeys(records, f"{path} is missing")
-    progress.advance(Amount(1, max(record.offset + record.size for record in records)))
+    progress.advance(Amount(0, max(record.offset + record.size for record in records)))
     return problems
 
 
-def _check_whole(store: Store, digest: str, records: set[FileRecord]) -> dict[FileRecord, str]:
+def _check_whole(
+    store: Store, digest: str, records: set[FileRecord], progress: Progress
+) -> dict[FileRecord, str]:
     path = object_path(digest)
     digester, size = new_digester(like=digest), 0
     with store.open(path) as stream:
         for chunk in chunks_of(stream):
             digester.update(chunk)
             size += len(chunk)
+            progress.advance(Amount(0, len(chunk)))
     found = digester.hexdigest()
     return {
         record: f"{path} is damaged ({size} bytes with the digest {found[:12]}…)"

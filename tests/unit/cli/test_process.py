@@ -298,6 +298,7 @@ def test_quiet_is_quiet_even_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch, quiet: bool, drawn: bool
 ) -> None:
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    monkeypatch.setenv("TERM", "xterm")
 
     with shown_progress(Settings(quiet=quiet)) as progress:
         progress.start("batch 5", Amount(2, 20))
@@ -305,6 +306,16 @@ def test_quiet_is_quiet_even_on_a_terminal(
 
     assert bool(terminal.getvalue()) is drawn
     assert (progress.files, progress.bytes) == (1, 10)
+
+
+def test_a_dumb_terminal_gets_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    monkeypatch.setenv("TERM", "dumb")
+
+    with shown_progress(Settings()) as progress:
+        progress.start("batch 5", Amount(2, 20))
+
+    assert terminal.getvalue() == ""
 
 
 def test_the_bar_is_not_drawn_more_often_than_it_can_be_seen() -> None:

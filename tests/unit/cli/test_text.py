@@ -93,7 +93,23 @@ def test_the_bar_shows_share_bytes_files_and_time(
     counter.advance(Amount(*done))
 
     assert text.bar_line(counter, seconds=3.2, width=200) == expected
-    assert text.bar_line(counter, seconds=3.2, width=20) == expected[:19]
+    narrow = text.bar_line(counter, seconds=3.2, width=20)
+    assert len(narrow) < 20
+    assert narrow.endswith("%  3 s")
+
+
+@pytest.mark.parametrize("width", [80, 60, 40])
+def test_the_bar_never_loses_share_and_time_to_a_narrow_terminal(width: int) -> None:
+    counter = Counter()
+    counter.start("restore default/visits/before-upgrade", Amount(300, 400 * 2**20))
+    counter.advance(Amount(150, 200 * 2**20))
+
+    line = text.bar_line(counter, seconds=75, width=width)
+
+    assert len(line) < width
+    assert line.startswith("restore default")
+    assert " 50%  " in line
+    assert line.endswith("  75 s")
 
 
 def test_control_characters_never_reach_the_terminal() -> None:

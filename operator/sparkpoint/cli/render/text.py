@@ -97,13 +97,21 @@ def bar_line(done: _Done, *, seconds: float, width: int) -> str:
         (done.bytes, done.total_bytes) if done.total_bytes else (done.files, done.total_files)
     )
     share = min(1.0, of / total) if total else 0.0
-    filled = int(share * _BAR)
     sizes = f"{size(done.bytes)} of {size(done.total_bytes)}  " if done.total_bytes else ""
     # An agent counts bytes only.
     bytes_only = done.total_bytes and not done.total_files
     files = "" if bytes_only else f"{done.files} of {count(done.total_files, 'file')}  "
-    line = (
-        f"{done.what}  [{'#' * filled}{'-' * (_BAR - filled)}] {share:4.0%}  {sizes}{files}"
-        f"{seconds:.0f} s"
-    )
-    return line[: max(0, width - 1)]
+    end = f"{seconds:.0f} s"
+    room = max(0, width - 1)
+    # The narrower the terminal, the less there is; how far it is and how long it takes stay.
+    for length, counts in ((_BAR, sizes + files), (_BAR // 2, sizes + files), (_BAR // 2, sizes)):
+        line = f"{done.what}  {_bar(share, length)} {share:4.0%}  {counts}{end}"
+        if len(line) <= room:
+            return line
+    least = f"{share:4.0%}  {end}"
+    return f"{done.what[: max(0, room - len(least) - 2)]}  {least}"[:room]
+
+
+def _bar(share: float, length: int) -> str:
+    filled = int(share * length)
+    return f"[{'#' * filled}{'-' * (length - filled)}]"
