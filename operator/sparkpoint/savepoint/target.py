@@ -6,7 +6,7 @@ other.
 """
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from sparkpoint.savepoint.claim import SILENCE
@@ -56,7 +56,7 @@ def inspect(target: Store) -> Found:
     if note is None or marker is None:
         if live:
             raise TargetNotEmptyError(
-                f"{target.uri} is not empty ({len(live)} files, such as {min(live)}), and no "
+                f"{target.uri} is not empty ({_files(live)}, such as {min(live)}), and no "
                 "restore of ours filled it. Restore into a new place; nothing is ever mixed."
             )
         return Found(None, None, {}, {})
@@ -70,6 +70,10 @@ def inspect(target: Store) -> Found:
     else:
         _check_left(target, marker, note)
     return Found(marker, note.stamp, live, good)
+
+
+def _files(paths: Collection[str]) -> str:
+    return "1 file" if len(paths) == 1 else f"{len(paths)} files"
 
 
 def _stat(target: Store, path: str) -> Entry | None:
@@ -125,7 +129,7 @@ def check_ours(target: Store, found: Found, pieces: Mapping[str, Piece]) -> None
     strange = sorted(set(found.live) - set(found.marker.paths) - set(pieces))
     if strange:
         raise TargetChangedError(
-            f"{target.uri} was left half restored, and has {len(strange)} files since that no "
+            f"{target.uri} was left half restored, and has {_files(strange)} since that no "
             f"restore put there, such as {strange[0]}: a query has run there. Restore into a new "
             "place, or remove this one if nothing in it is needed."
         )
@@ -138,6 +142,6 @@ def _check_untouched(
     if changed:
         raise TargetChangedError(
             f"{target.uri} was restored from {marker.savepoint[:12]} and changed since "
-            f"({len(changed)} files, such as {changed[0]}): a query has run there. Restore into a "
+            f"({_files(changed)}, such as {changed[0]}): a query has run there. Restore into a "
             "new place, or remove this one if nothing in it is needed."
         )

@@ -81,8 +81,8 @@ def check_settled(name: str, queries: Iterable[QueryInfo]) -> None:
     """PendingBatchError if one of the queries was in the middle of a batch."""
     if pending := [query for query in queries if query.pending]:
         raise PendingBatchError(
-            f"{name} was taken while batch {pending[0].batch + 1} was running, which will "
-            "be replayed as it was begun. Let the query stop between two batches and take "
+            f"Savepoint {name} was taken while batch {pending[0].batch + 1} was running, which "
+            "will be replayed as it was begun. Let the query stop between two batches and take "
             "another savepoint."
         )
 

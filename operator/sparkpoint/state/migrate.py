@@ -94,10 +94,14 @@ def _queries_to_change(manifest: Manifest) -> list[QueryInfo]:
     """The queries with state of the other provider; every obstacle at once."""
     changing = [q for q in manifest.queries if any(o.provider == "hdfs" for o in q.operators)]
     if not changing:
-        raise NothingToDoError(f"{manifest.name} has no state of the HDFS-backed provider.")
+        raise NothingToDoError(
+            f"Savepoint {manifest.name} has no state of the HDFS-backed provider."
+        )
     problems = [text for query in changing for text in _problems(query)]
     if problems:
-        raise UnsupportedStateError(f"{manifest.name} cannot be migrated: {' '.join(problems)}")
+        raise UnsupportedStateError(
+            f"Savepoint {manifest.name} cannot be migrated: {' '.join(problems)}"
+        )
     check_settled(manifest.name, changing)
     return changing
 

@@ -125,7 +125,7 @@ def _queries_to_change(
     name = savepoint.manifest.name
     if not changing:
         raise NothingToDoError(
-            f"{name} has no state, or has it in {partitions} partitions already."
+            f"Savepoint {name} has no state, or has it in {partitions} partitions already."
         )
     check_settled(name, changing)
     return changing
@@ -150,7 +150,7 @@ def _queries_in_other_partitions(
     ]
     if problems:
         raise UnsupportedStateError(
-            f"{manifest.name} cannot be repartitioned: {' '.join(problems)}"
+            f"Savepoint {manifest.name} cannot be repartitioned: {' '.join(problems)}"
         )
     return [query for query in manifest.queries if _pinned(query) not in (None, partitions)]
 

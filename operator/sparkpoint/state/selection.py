@@ -27,17 +27,18 @@ def operators(manifest: Manifest, selection: Selection) -> list[tuple[QueryInfo,
     queries = [q for q in manifest.queries if selection.query in (None, q.prefix)]
     if not queries:
         raise NoSuchStateError(
-            f"{manifest.name} has no query {selection.query!r}; it has "
+            f"Savepoint {manifest.name} has no query {selection.query!r}; it has "
             f"{_listed(q.prefix or '(the only one)' for q in manifest.queries)}."
         )
     found = [(q, o) for q in queries for o in q.operators]
     if not found:
-        raise NoSuchStateError(f"{manifest.name} holds no state.")
+        raise NoSuchStateError(f"Savepoint {manifest.name} holds no state.")
     chosen = [(q, o) for q, o in found if selection.operator in (None, o.id)]
     if not chosen:
         known = _listed(f"{o.id} ({o.name or 'unnamed'})" for _, o in found)
         raise NoSuchStateError(
-            f"{manifest.name} has no stateful operator {selection.operator}; it has {known}."
+            f"Savepoint {manifest.name} has no stateful operator {selection.operator}; it "
+            f"has {known}."
         )
     return chosen
 
@@ -50,14 +51,14 @@ def chosen_operator(manifest: Manifest, selection: Selection) -> tuple[QueryInfo
     if len({query.prefix for query, _ in found}) > 1:
         names = tuple(dict.fromkeys(query.prefix for query, _ in found))
         raise AmbiguousStateError(
-            f"{manifest.name} has state of several queries: {_listed(names)}. Say which with "
-            "--query.",
+            f"Savepoint {manifest.name} has state of several queries: {_listed(names)}. Say which "
+            "with --query.",
             names,
         )
     numbers = tuple(f"{o.id} ({o.name or 'unnamed'})" for _, o in found)
     raise AmbiguousStateError(
-        f"{manifest.name} has several stateful operators: {_listed(numbers)}. Say which with "
-        "--operator.",
+        f"Savepoint {manifest.name} has several stateful operators: {_listed(numbers)}. Say which "
+        "with --operator.",
         numbers,
     )
 

@@ -146,7 +146,9 @@ def test_a_restore_tells_where_which_query_and_what_became_of_the_sink() -> None
         copied_bytes=1_258_291,
         removed_files=1,
         query_ids={"": "6c1f7e1e"},
-        sink_actions=(SinkAction("", "/data/out", ("_spark_metadata/9",), ()),),
+        sink_actions=(
+            SinkAction("", "/data/out", ("_spark_metadata/9", "_spark_metadata/.9.crc"), ()),
+        ),
         seconds=0.1234,
     )
 
@@ -200,6 +202,15 @@ def test_a_collection_tells_what_is_left_for_later() -> None:
         10 B are unused inside packs that are needed.
         """)
     assert collection_text(CollectResult(plan, 0, 0, dry_run=True)).startswith("Would free 1.0 MiB")
+
+
+def test_a_collection_tells_of_what_was_left_unfinished() -> None:
+    left = tuple(Entry(f".sparkpoint-tmp/{n}", 2**20, "", 0.0) for n in range(2))
+    plan = CollectPlan((), (), (), (), left, 0, 0, 0, 0)
+
+    told = collection_text(CollectResult(plan, 2**21, 0, dry_run=False))
+
+    assert told.startswith("Freed 2.0 MiB in 0 objects and 2 unfinished files.")
 
 
 def test_a_checkpoint_is_described_with_its_hazards_last() -> None:

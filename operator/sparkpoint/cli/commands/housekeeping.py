@@ -79,8 +79,9 @@ def retain(
     """
     if not (any(counts.values()) or tagged or max_age is not None):
         raise click.UsageError(
-            "No rule was given, and so nothing would be kept. Give at least one of --keep-last, "
-            "--keep-hourly, --keep-daily, --keep-weekly, --keep-monthly, --keep-tagged, --max-age."
+            "No rule keeps anything: give at least one of --keep-last, --keep-hourly, "
+            "--keep-daily, --keep-weekly, --keep-monthly (with 1 or more), --keep-tagged, "
+            "--max-age."
         )
     from sparkpoint.cli.work.housekeeping import retain_savepoints
     from sparkpoint.savepoint.retention import RetentionPolicy

@@ -24,7 +24,7 @@ def _query(name: str, checkpoint: Checkpoint) -> Iterator[str]:
             ("id", checkpoint.query_id or "unknown"),
             ("last batch", _batch(checkpoint)),
             ("stopped", _stopped(checkpoint)),
-            ("a savepoint takes", f"{size(checkpoint.bytes)} in {count(checkpoint.files, 'file')}"),
+            ("a savepoint takes", _takes(checkpoint)),
             ("provider", ", ".join(sorted({each.provider for each in checkpoint.operators}))),
         ]
     )
@@ -44,6 +44,12 @@ def _batch(checkpoint: Checkpoint) -> str:
         return "none is committed"
     more = len(checkpoint.batches)
     return f"{checkpoint.last_committed} (committed batches still here: {more})"
+
+
+def _takes(checkpoint: Checkpoint) -> str:
+    if not checkpoint.files:
+        return "nothing: none can be made of this, see the hazards"
+    return f"{size(checkpoint.bytes)} in {count(checkpoint.files, 'file')}"
 
 
 def _stopped(checkpoint: Checkpoint) -> str:

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from sparkpoint.cli.render.text import age, count, size, table
 from sparkpoint.savepoint import Savepoint
-from sparkpoint.savepoint.collect import CollectResult
+from sparkpoint.savepoint.collect import CollectPlan, CollectResult
 from sparkpoint.savepoint.retention import RetentionPlan
 
 __all__ = ["collection_text", "retention_text"]
@@ -40,12 +40,18 @@ def collection_text(result: CollectResult) -> str:
     """What was freed, what is kept, and what a later run will free."""
     plan = result.plan
     if result.dry_run:
-        first = f"Would free {size(plan.bytes)} in {count(len(plan.objects), 'object')}."
+        first = f"Would free {size(plan.bytes)} in {_freed(plan, len(plan.objects))}."
     else:
-        first = f"Freed {size(result.freed_bytes)} in {count(result.removed_objects, 'object')}."
+        first = f"Freed {size(result.freed_bytes)} in {_freed(plan, result.removed_objects)}."
     lines = [first, f"Kept {size(plan.kept_bytes)} in {count(plan.kept_objects, 'object')}."]
     if plan.young_bytes:
         lines.append(f"{size(plan.young_bytes)} more are unused, but too young or in use.")
     if plan.wasted_bytes:
         lines.append(f"{size(plan.wasted_bytes)} are unused inside packs that are needed.")
     return "\n".join(lines)
+
+
+def _freed(plan: CollectPlan, objects: int) -> str:
+    """What killed captures left unfinished takes space as well."""
+    unfinished = count(len(plan.temporaries), "unfinished file")
+    return count(objects, "object") + (f" and {unfinished}" if plan.temporaries else "")

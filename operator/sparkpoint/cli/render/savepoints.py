@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from sparkpoint.cli.render.text import age, count, fields, moment, new_share, seconds, size, table
 from sparkpoint.savepoint import CaptureResult, Manifest, MaterializeResult, Savepoint
 from sparkpoint.savepoint.manifest import OperatorInfo, Parent, QueryInfo
+from sparkpoint.savepoint.sinks import SinkAction
 from sparkpoint.savepoint.verify import Verification
 
 __all__ = [
@@ -183,11 +184,16 @@ def restore_text(result: MaterializeResult) -> str:
     )  # fmt: skip
     ids = [f"  query {name or '(the only one)'} has id {i}" for name, i in result.query_ids.items()]
     sinks = [
-        f"  sink {action.uri}: {count(len(action.delete), 'log entry', 'log entries')} removed, "
+        f"  sink {action.uri}: {count(_entries(action), 'log entry', 'log entries')} removed, "
         f"{len(action.create)} written"
         for action in result.sink_actions
     ]
     return "\n".join([f"Restored {result.savepoint.key} to {result.uri}", *lines, *ids, *sinks])
+
+
+def _entries(action: SinkAction) -> int:
+    """How many entries go; each may have a checksum beside it, of which nobody need know."""
+    return sum(not path.endswith(".crc") for path in action.delete)
 
 
 def copy_text(savepoint: Savepoint, target: str, copied: int) -> str:

@@ -74,7 +74,7 @@ def create_savepoint(
 def _warnings(savepoint: Savepoint) -> Iterator[str]:
     for query in savepoint.manifest.queries:
         for warning in query.warnings:
-            yield f"Query {query.prefix}: {warning}" if query.prefix else f"Warning: {warning}"
+            yield f"Query {query.prefix}: {warning}" if query.prefix else warning
 
 
 def _capture(
