@@ -48,7 +48,7 @@ def examples_in_reference() -> list[tuple[str, int]]:
     for line in REFERENCE.read_text().splitlines():
         if line.startswith("$ "):
             command, _, comment = line[2:].partition("  # exits with ")
-            found.append((command, int(comment or 0)))
+            found.append((command, int(comment.partition(":")[0] or 0)))
     return found
 
 
