@@ -6,6 +6,7 @@ There is one order of age, `Savepoint.order`, and one rule for what a savepoint 
 import contextlib
 import difflib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -265,9 +266,13 @@ def _goes_by(savepoint: Savepoint, reference: str) -> bool:
 
 
 def _suggestion(catalogue: Catalogue, reference: str) -> str:
-    names = [each.manifest.name for each in catalogue.savepoints]
-    tags = [tag for each in catalogue.savepoints for tag in each.tags]
-    close = difflib.get_close_matches(reference.rsplit("/", 1)[-1], [*names, *tags], n=1)
+    names = Counter(each.manifest.name for each in catalogue.savepoints)
+    names.update(tag for each in catalogue.savepoints for tag in each.tags)
+    close = difflib.get_close_matches(reference.rsplit("/", 1)[-1], names, n=1)
+    if close and names[close[0]] > 1:
+        # What several go by would lead to the next question.
+        keys = [each.key for each in catalogue.savepoints if each.manifest.name == close[0]]
+        close = difflib.get_close_matches(reference, keys, n=1)
     return f" Did you mean {close[0]!r}?" if close else ""
 
 

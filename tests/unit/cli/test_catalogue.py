@@ -83,6 +83,16 @@ def test_a_typing_error_is_answered_with_a_guess(repository: Path) -> None:
     assert "Did you mean 'before-upgrade'?" in outcome.err
 
 
+def test_a_guess_is_never_what_several_go_by(repository: Path, checkpoint: Path) -> None:
+    create = ("savepoint", "create", "--checkpoint", checkpoint, "--name", "dup")
+    for job in ("j1", "j2"):
+        run_well(*create, "--job", job)
+
+    assert "Did you mean 'default/j1/dup'?" in run("savepoint", "show", "default/j1/dupe").err
+    assert "'dup'" not in run("savepoint", "show", "default/j9/dup").err
+    assert "Did you mean" not in run("savepoint", "show", "dupe").err
+
+
 def test_tags_are_added_and_taken_away(repository: Path) -> None:
     run_well("savepoint", "tag", "before-upgrade", "a", "b")
 
