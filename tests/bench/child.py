@@ -17,7 +17,7 @@ from sparkpoint.state import RepartitionRequest, repartition
 from sparkpoint.state.diff import DiffRequest, diff_state
 from sparkpoint.state.query import QueryRequest, query_state
 from tests.bench.measure import settle
-from tests.bench.stores import Watch, open_watched
+from tests.bench.stores import Watch, leave_to_the_kernel, open_watched
 
 __all__ = ["main"]
 
@@ -30,6 +30,8 @@ def main(arguments: list[str]) -> int:
     operation, task = _OPERATIONS[arguments[0]], json.loads(arguments[1])
     if task.get("endpoint"):
         importlib.import_module("sparkpoint.storage.s3")
+    if task.get("unflushed"):
+        leave_to_the_kernel()
     # Here, not in the parent: whatever it makes ready is lost again while the interpreter starts.
     settle(Path(task["warm"]) if "warm" in task else None)
     watch = Watch()

@@ -1,6 +1,7 @@
 """Figures on one disk: first capture, next captures, materialize, all against `cp -r`."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from tests.bench.ground import (
@@ -30,6 +31,7 @@ __all__ = ["against_cp", "copy_plainly", "copy_synced", "measure_directory"]
 CAPTURE = 1.3
 NEXT_BYTES = 0.10
 NEXT_TIME = 0.20
+_UNFLUSHED = "left to the kernel"
 _SLACK = 1.05
 """What an incremental restore may copy beyond the files that differ: rewritten metadata."""
 
@@ -59,7 +61,7 @@ def copy_synced(source: Path, target: Path) -> Sample:
 
 
 class _Directory:
-    """The trees of this measurement."""
+    """The trees of this measurement. What is left to the kernel has a repository of its own."""
 
     def __init__(self, folder: Path, state: Path) -> None:
         self._state = state
@@ -76,6 +78,7 @@ class _Directory:
         """Every measurement once, peer and ours in turns."""
         yield "cp -r", self._copy(copy_plainly)
         yield "cp -r; sync -f", self._copy(copy_synced)
+        yield from self._left_to_the_kernel()
         for stage in STAGES:
             self._enter(stage)
             yield f"capture {stage}", self._ours("capture", stage)
@@ -83,6 +86,14 @@ class _Directory:
         run_ours("verify", repository=str(self._repository), at_least=len(STAGES))
         yield from self._restores()
         remove(self._repository, self._checkpoint)
+
+    def _left_to_the_kernel(self) -> Iterator[tuple[str, Sample]]:
+        self._enter("loaded")
+        yield f"capture loaded, {_UNFLUSHED}", self._ours("capture", "loaded", unflushed=True)
+        settle()
+        yield f"materialize loaded, {_UNFLUSHED}", self._restore("loaded", unflushed=True)
+        check_same(self._target, self.wanted["loaded"])
+        remove(self._target, self._repository)
 
     def _restores(self) -> Iterator[tuple[str, Sample]]:
         yield "materialize loaded", self._restore("loaded")
@@ -109,28 +120,49 @@ class _Directory:
             remove(self._checkpoint)
         link_tree(self._state / stage, self._checkpoint)
 
-    def _ours(self, operation: str, name: str) -> Sample:
+    def _ours(self, operation: str, name: str, *, unflushed: bool = False) -> Sample:
         return run_ours(
             operation,
             repository=str(self._repository),
             checkpoint=str(self._checkpoint),
             name=name,
             warm=str(self._checkpoint),
+            unflushed=unflushed,
         )
 
-    def _restore(self, name: str) -> Sample:
+    def _restore(self, name: str, *, unflushed: bool = False) -> Sample:
         return run_ours(
             "materialize",
             repository=str(self._repository),
             name=name,
             target=str(self._target),
             warm=str(self._repository),
+            unflushed=unflushed,
         )
 
 
 def _captures(series: dict[str, Series]) -> list[Figure]:
-    ours = series["capture loaded"]
-    return against_cp("First capture", ours, series, CAPTURE)
+    return _like_with_like("First capture", "capture loaded", series)
+
+
+def _like_with_like(title: str, name: str, series: dict[str, Series]) -> list[Figure]:
+    """What `cp` leaves to the kernel against the same of ours, what is on the disk against the
+    same; and, as a promise was about that, what is on the disk against what is not."""
+    unflushed = series[f"{name}, {_UNFLUSHED}"]
+    plain, synced = against_cp(title, series[name], series, CAPTURE)
+    disk = f"the disk takes {series['cp -r; sync -f'].sync:.3g} s for the bytes alone"
+    return [
+        Figure(
+            title=f"{title}, {_UNFLUSHED}",
+            peer="cp -r",
+            peer_value=series["cp -r"].seconds,
+            ours=unflushed.seconds,
+            target=CAPTURE,
+            bound=bound_of(unflushed),
+        ),
+        synced,
+        replace(plain, title=f"{title}, on the disk", bound=f"{disk}; {plain.bound}"),
+    ]
 
 
 def against_cp(
@@ -180,7 +212,7 @@ def _next_captures(series: dict[str, Series]) -> Iterator[Figure]:
 
 def _restores(series: dict[str, Series], difference: int) -> Iterator[Figure]:
     full, onto = series["materialize loaded"], series["materialize changed onto it"]
-    yield from against_cp("Materialize", full, series, CAPTURE)
+    yield from _like_with_like("Materialize", "materialize loaded", series)
     yield Figure(
         title="Incremental materialize",
         peer="files that differ",

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from sparkpoint.storage import DirectoryStore, Entry, Store
+from sparkpoint.storage import DirectoryStore, Entry, Store, _files
+from sparkpoint.storage._unsynced import Unsynced
 from sparkpoint.storage.interface import SMALL_FILE, Children
 
-__all__ = ["Watch", "open_watched"]
+__all__ = ["Watch", "leave_to_the_kernel", "open_watched"]
 
 
 @dataclass(slots=True)
@@ -38,8 +39,8 @@ class Watch:
 class WatchedDirectory(DirectoryStore):
     """A subclass and no wrapper, because stores treat other directories specially."""
 
-    def __init__(self, path: str, watch: Watch) -> None:
-        super().__init__(path)
+    def __init__(self, path: str, watch: Watch, unsynced: Unsynced | None = None) -> None:
+        super().__init__(path, unsynced=unsynced)
         self._watch = watch
 
     def list(self, prefix: str = "") -> Iterator[Entry]:
@@ -85,10 +86,25 @@ class WatchedDirectory(DirectoryStore):
         self._watch.sync_seconds += time.perf_counter() - begun
 
 
+class _LeftToTheKernel(Unsynced):
+    def sync(self) -> None:
+        """Never: as `cp` does it."""
+
+
+def leave_to_the_kernel() -> None:
+    """From here on nothing is flushed but commit points: only so can ours be set beside `cp`."""
+    global _unsynced
+    _unsynced = _LeftToTheKernel
+    vars(_files)["start_writeback"] = lambda *_: None
+
+
+_unsynced: type[Unsynced] = Unsynced
+
+
 def open_watched(uri: str, endpoint: str | None, watch: Watch) -> Store:
     """The store at a path or `s3://bucket/prefix`, each with its own client as in real use."""
     if not uri.startswith("s3://"):
-        return WatchedDirectory(uri, watch)
+        return WatchedDirectory(uri, watch, _unsynced(uri))
     # Only who uses S3 pays for boto3, in memory too.
     from sparkpoint.storage.s3 import S3Store, connect
 

@@ -21,6 +21,10 @@ __all__ = [
 CHUNK = 256 * 1024
 """Large enough that system calls do not count, small enough to stay in the cache of one core."""
 
+_WRITEBACK = 1024 * 1024
+"""Bytes after which the disk gets to work: what it takes is what a large copy waits for in the end,
+so it should neither begin late nor get its work in heaps."""
+
 
 def chunks_of(stream: IO[bytes], size: int = CHUNK) -> Iterator[bytes]:
     """The rest of a stream in pieces."""
@@ -73,7 +77,7 @@ def copy_and_hash(
         return hash_file(target, like=like), os.fstat(target).st_size
     expected = os.fstat(source).st_size
     allocated = expected > CHUNK and allocate(target, expected)
-    digest, size, buffer = new_digester(like), 0, _buffer()
+    digest, size, begun, buffer = new_digester(like), 0, 0, _buffer()
     while True:
         with reading:
             count = os.readv(source, [buffer])
@@ -82,9 +86,12 @@ def copy_and_hash(
         digest.update(buffer[:count])
         write_all(target, buffer[:count])
         size += count
+        if size - begun >= _WRITEBACK:
+            start_writeback(target, begun)
+            begun = size
     if allocated and size < expected:
         os.ftruncate(target, size)
-    start_writeback(target)
+    start_writeback(target, begun)
     return digest.hexdigest(), size
 
 

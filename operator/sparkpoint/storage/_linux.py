@@ -79,11 +79,11 @@ def allocate(descriptor: int, size: int) -> bool:
     raise OSError(code, os.strerror(code))
 
 
-def start_writeback(descriptor: int) -> None:
+def start_writeback(descriptor: int, start: int = 0) -> None:
     """Let the kernel begin to write the file out, so that a later sync has less to wait for."""
     if hasattr(_libc, "sync_file_range"):
         _libc.sync_file_range(
-            descriptor, ctypes.c_int64(0), ctypes.c_int64(0), _SYNC_FILE_RANGE_WRITE
+            descriptor, ctypes.c_int64(start), ctypes.c_int64(0), _SYNC_FILE_RANGE_WRITE
         )
 
 
