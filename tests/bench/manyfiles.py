@@ -88,5 +88,6 @@ def _write_join(folder: Path, *, partitions: int) -> None:
     for path, content in made.files.items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        noise = rng.randbytes(_CHANGELOG_BYTES) if path.endswith(".changelog") else None
-        target.write_bytes(noise or content)
+        noise = rng.randbytes(_CHANGELOG_BYTES) if path.endswith(".changelog") else b""
+        # The last bytes are those that end a stream.
+        target.write_bytes(noise + content[-21:] if noise else content)

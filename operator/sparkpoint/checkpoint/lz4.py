@@ -8,7 +8,7 @@ import struct
 
 from sparkpoint.checkpoint.errors import DamagedError
 
-__all__ = ["Inflated", "decompress", "framed", "xxh32"]
+__all__ = ["END_BYTES", "Inflated", "decompress", "framed", "is_end", "xxh32"]
 
 _HEADER = struct.Struct("<8sBIII")
 _MAGIC = b"LZ4Block"
@@ -18,6 +18,9 @@ _MAX_BLOCK = 32 * 1024 * 1024
 _SEED = 0x9747B28C
 _CHECKSUM_BITS = 0x0FFFFFFF
 """lz4-java keeps 28 of the checksum's 32 bits."""
+
+END_BYTES = _HEADER.size
+"""How long the empty block is that ends a stream."""
 
 _MASK = 0xFFFFFFFF
 _P1, _P2, _P3, _P4, _P5 = 2654435761, 2246822519, 3266489917, 668265263, 374761393
@@ -63,6 +66,14 @@ class Inflated:
         # A block may be cut by the end of the data; its beginning may be all that is needed.
         block = self._compressed[start : self._at]
         return block if method == _RAW else decompress(block, self._path, self._limit)
+
+
+def is_end(block: bytes) -> bool:
+    """Whether this is the empty block that ends a stream."""
+    if len(block) != END_BYTES:
+        return False
+    magic, token, *sizes = _HEADER.unpack(block)
+    return magic == _MAGIC and token & 0xF0 == _RAW and not any(sizes)
 
 
 def framed(data: bytes, *, level: int) -> bytes:

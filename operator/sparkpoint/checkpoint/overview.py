@@ -1,20 +1,24 @@
 """What is in a checkpoint, for a person: cheap to make, and outspoken about hazards."""
 
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
+from sparkpoint.checkpoint.endings import END_BYTES, check_end, has_end
 from sparkpoint.checkpoint.errors import (
     CheckpointError,
+    DamagedError,
     NotACheckpointError,
     NothingCommittedError,
 )
 from sparkpoint.checkpoint.layout import group_state
 from sparkpoint.checkpoint.logs import parse_query_id
-from sparkpoint.checkpoint.model import BatchPlan, Checkpoint
+from sparkpoint.checkpoint.model import BatchPlan, Checkpoint, PlannedFile
 from sparkpoint.checkpoint.names import versioned_name
 from sparkpoint.checkpoint.plan import batch_numbers, list_checkpoint, plan_files
 from sparkpoint.checkpoint.reader import BatchReader, CheckpointStore, StoreReader
 from sparkpoint.checkpoint.rewrite import absolute_schema_roots, is_operator_metadata_v2
+from sparkpoint.storage.errors import NotFoundError
 from sparkpoint.storage.interface import Entry
 
 __all__ = ["find_queries", "read_checkpoint"]
@@ -65,6 +69,7 @@ def read_checkpoint(store: CheckpointStore) -> Checkpoint:
             *_log_hazards(commits, offsets, pending, stateful=bool(plan and plan.operators)),
             *_leftovers(files.values(), newest=max([*commits, *offsets], default=-1)),
             *(_schema_hazards(plan, reader) if plan else ()),
+            *(_cut_off(plan, store) if plan else ()),
         ),
     )
 
@@ -130,6 +135,24 @@ def _leftovers(files: Iterable[Entry], *, newest: int) -> list[str]:
                 "go on from the wrong state; a savepoint does not take it along."
             )
     return hazards
+
+
+def _cut_off(plan: BatchPlan, store: CheckpointStore) -> list[str]:
+    """State files that end too early, by a look at the end of each."""
+    wanted = [file for file in plan.files if has_end(file.path, plan.offsets.conf)]
+
+    def look(file: PlannedFile) -> str | None:
+        start = max(0, file.size - END_BYTES)
+        try:
+            check_end(file.path, store.read_range(file.path, start, END_BYTES))
+        except DamagedError as error:
+            return f"the last committed batch cannot be taken: {error}"
+        except NotFoundError:
+            return None  # purged since it was listed
+        return None
+
+    with ThreadPoolExecutor(store.parallelism, "look") as pool:
+        return [hazard for hazard in pool.map(look, wanted) if hazard is not None]
 
 
 def _schema_hazards(plan: BatchPlan, reader: StoreReader) -> list[str]:

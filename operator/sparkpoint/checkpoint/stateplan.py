@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from sparkpoint.checkpoint.ancestry import Ancestry, StoreTask, read_ancestry
 from sparkpoint.checkpoint.chains import Chain, choose_chain, file_name, reuse_chain
+from sparkpoint.checkpoint.endings import is_stream
 from sparkpoint.checkpoint.errors import DamagedError, UnknownFormatError
 from sparkpoint.checkpoint.lineage import LONGEST_LINEAGE, REWRITABLE
 from sparkpoint.checkpoint.model import CommitEntry, PlannedFile, Role
@@ -178,6 +179,8 @@ def _head_change(task: StoreTask, chain: Chain) -> list[tuple[int, str]]:
 def _take(store: PlannedStore, task: StoreTask, version: int, name: str) -> None:
     path = f"{task.folder}/{name}"
     live, held = task.files.live.get(name), task.files.held.get(name)
+    if live is not None and not live.size and is_stream(path):
+        raise DamagedError(f"{path} is empty. Restore an older savepoint.")
     if live is not None:
         planned = PlannedFile(path, live.size, live.stamp, Role.STATE)
     elif held is not None:

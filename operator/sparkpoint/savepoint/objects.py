@@ -99,6 +99,13 @@ class ObjectWriter:
                 self._count(taken.digest, taken.size, existed=taken.existed)
         return Content(taken.digest, taken.size, taken.stamp)
 
+    def tail(self, content: Content, size: int) -> bytes:
+        """The last bytes of content that `take` has stored, or found to be stored."""
+        location = self.locate(content.digest)
+        start = max(0, content.size - size)
+        path = object_path(location.object)
+        return self._store.read_range(path, location.offset + start, content.size - start)
+
     def knows(self, digest: str) -> bool:
         """Whether the content is stored already, or relied upon."""
         with self._lock:

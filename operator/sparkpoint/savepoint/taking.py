@@ -1,10 +1,11 @@
 """Taking one query: plan, copy, compare, and plan anew if Spark was faster."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
+from sparkpoint.checkpoint.endings import END_BYTES, check_end, has_end
 from sparkpoint.checkpoint.errors import IncompleteError
 from sparkpoint.checkpoint.model import BatchPlan, PlannedFile
 from sparkpoint.checkpoint.plan import plan_batch
@@ -181,7 +182,7 @@ class QueryTaker:
                 contents[file.path] = content
         known = sum(content.size for content in contents.values())
         self._progress.advance(Amount(len(contents), known))
-        contents |= self._read_files(rest)
+        contents |= self._read_files(rest, plan.offsets.conf)
         return contents
 
     def _without_reading(self, file: PlannedFile) -> Content | None:
@@ -195,11 +196,11 @@ class QueryTaker:
         digest = self._known.digest_of(file.path, size=file.size, stamp=file.stamp)
         return Content(digest, file.size, file.stamp) if digest else None
 
-    def _read_files(self, files: list[PlannedFile]) -> dict[str, Content]:
+    def _read_files(self, files: list[PlannedFile], conf: Mapping[str, str]) -> dict[str, Content]:
         contents: dict[str, Content] = {}
         with ThreadPoolExecutor(self._source.parallelism, "capture") as pool:
             groups = _groups(files, threads=self._source.parallelism)
-            futures = [pool.submit(self._take_group, group) for group in groups]
+            futures = [pool.submit(self._take_group, group, conf) for group in groups]
             try:
                 wait(futures, return_when=FIRST_EXCEPTION)
             finally:
@@ -215,33 +216,42 @@ class QueryTaker:
             raise failed[0]
         return contents
 
-    def _take_group(self, group: Sequence[PlannedFile]) -> dict[str, Content]:
+    def _take_group(
+        self, group: Sequence[PlannedFile], conf: Mapping[str, str]
+    ) -> dict[str, Content]:
         self._lease.check()
-        contents = {file.path: self._take_file(file) for file in group}
+        contents = {f.path: self._take_file(f, ends=has_end(f.path, conf)) for f in group}
         read = sum(each.size for each in contents.values() if not is_md5(each.digest))
         with self._counting:
             self._read_bytes += read
         self._progress.advance(Amount(len(group), sum(file.size for file in group)))
         return contents
 
-    def _take_file(self, file: PlannedFile) -> Content:
+    def _take_file(self, file: PlannedFile, *, ends: bool) -> Content:
+        """Store a file; one that `ends` in a way that can be told must do so."""
+        take = self._small if file.size < SMALL else self._large
         try:
-            content = self._small(file) if file.size < SMALL else self._large(file)
+            content, tail = take(file)
         except (NotFoundError, ChangedError, TooLargeError) as error:
             raise _VanishedError(f"{file.path} was purged or rewritten meanwhile") from error
         if (content.size, content.stamp) != (file.size, file.stamp):
             raise _VanishedError(f"{file.path} was rewritten meanwhile")
+        if ends:
+            check_end(file.path, tail())
         self._read[file.path, file.size, file.stamp] = content
         return content
 
-    def _small(self, file: PlannedFile) -> Content:
+    def _small(self, file: PlannedFile) -> tuple[Content, Callable[[], bytes]]:
         data, stamp = self._planned.release(file), file.stamp
         if data is None:
             data, stamp = self._source.read_stamped(file.path, limit=SMALL)
-        return Content(self._writer.add(data), len(data), stamp)
+        tail = data[-END_BYTES:]
+        return Content(self._writer.add(data), len(data), stamp), lambda: tail
 
-    def _large(self, file: PlannedFile) -> Content:
-        return self._writer.take(self._source, file.path, called=self._start + file.path)
+    def _large(self, file: PlannedFile) -> tuple[Content, Callable[[], bytes]]:
+        content = self._writer.take(self._source, file.path, called=self._start + file.path)
+        # Out of what was stored: the checkpoint may have moved on.
+        return content, lambda: self._writer.tail(content, END_BYTES)
 
 
 def _start_of(prefix: str) -> str:

@@ -2,14 +2,16 @@
 
 Content is read once, however many savepoints share it, and one table is in memory at a time. The
 planner that captured a batch runs again over the savepoint's own files, so a missing delta is found
-without Spark.
+without Spark, and so is one that was cut off before it was captured.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from sparkpoint.checkpoint.endings import END_BYTES, has_end, is_stream, truncated
 from sparkpoint.checkpoint.errors import CheckpointError
+from sparkpoint.checkpoint.lz4 import is_end
 from sparkpoint.checkpoint.plan import plan_files
 from sparkpoint.savepoint import catalogue
 from sparkpoint.savepoint.catalogue import Savepoint
@@ -76,7 +78,8 @@ def _verify_one(content: "_Content", savepoint: Savepoint, *, phase: str) -> Ver
     except DamagedError as error:
         problems = [str(error)]
     else:
-        problems = _check_table(store, savepoint, table, content.check(table, phase=phase))
+        damaged = content.check(table, phase=phase)
+        problems = _check_table(store, savepoint, table, damaged, content.cut_off(table))
     if problems and _is_gone(store, savepoint):
         return None
     count, size = savepoint.manifest.files.count, savepoint.manifest.files.bytes
@@ -99,6 +102,7 @@ class _Content:
         self._progress = progress
         self._good: set[bytes] = set()
         self._damaged: dict[bytes, str] = {}
+        self._cut_off: set[bytes] = set()
 
     def check(self, table: Table, *, phase: str) -> dict[str, str]:
         """Path -> problem, of the files whose content is wrong; reads what was not read yet."""
@@ -111,17 +115,32 @@ class _Content:
         # In bytes alone: these are objects, and only those that no savepoint before had.
         self._progress.start(phase, Amount(0, size))
         with ThreadPoolExecutor(self.store.parallelism, "verify") as pool:
-            for problems in pool.map(
+            for checked in pool.map(
                 lambda item: _check_object(self.store, item[0], item[1], self._progress),
                 by_object.items(),
             ):
-                self._damaged |= {_key(record): text for record, text in problems.items()}
+                self._damaged |= {_key(record): text for record, text in checked.problems.items()}
+                self._cut_off |= {_key(record) for record in checked.cut_off}
         for records in by_object.values():
             self._good |= {key for r in records if (key := _key(r)) not in self._damaged}
         if not self._damaged:
             return {}
         keys = {path: _key(record) for path, record in table.files.items()}
         return {p: self._damaged[key] for p, key in keys.items() if key in self._damaged}
+
+    def cut_off(self, table: Table) -> frozenset[str]:
+        """Paths of state files that were read and do not end as a stream of LZ4 blocks does."""
+        if not self._cut_off:
+            return frozenset()
+        return frozenset(p for p, r in table.files.items() if _key(r) in self._cut_off)
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """What one object was found to hold."""
+
+    problems: dict[FileRecord, str]
+    cut_off: tuple[FileRecord, ...] = ()
 
 
 def _key(record: FileRecord) -> bytes:
@@ -135,51 +154,63 @@ def _key(record: FileRecord) -> bytes:
 
 def _check_object(
     store: Store, digest: str, records: set[FileRecord], progress: Progress
-) -> dict[FileRecord, str]:
+) -> _Checked:
     path = object_path(digest)
     try:
         if all(record.object == record.digest for record in records):
             return _check_whole(store, digest, records, progress)
-        problems = _check_pack(store, path, records)
+        checked = _check_pack(store, path, records)
     except NotFoundError:
-        problems = dict.fromkeys(records, f"{path} is missing")
+        checked = _Checked(dict.fromkeys(records, f"{path} is missing"))
     progress.advance(Amount(0, max(record.offset + record.size for record in records)))
-    return problems
+    return checked
 
 
 def _check_whole(
     store: Store, digest: str, records: set[FileRecord], progress: Progress
-) -> dict[FileRecord, str]:
+) -> _Checked:
     path = object_path(digest)
-    digester, size = new_digester(like=digest), 0
+    digester, size, tail = new_digester(like=digest), 0, b""
     with store.open(path) as stream:
         for chunk in chunks_of(stream):
             digester.update(chunk)
             size += len(chunk)
             progress.advance(Amount(0, len(chunk)))
+            tail = (tail + bytes(chunk[-END_BYTES:]))[-END_BYTES:]
     found = digester.hexdigest()
-    return {
+    problems = {
         record: f"{path} is damaged ({size} bytes with the digest {found[:12]}…)"
         for record in records
         if (record.size, record.digest) != (size, found)
     }
+    return _Checked(problems, tuple(r for r in records if _is_cut_off(r, tail)))
 
 
-def _check_pack(store: Store, path: str, records: set[FileRecord]) -> dict[FileRecord, str]:
+def _check_pack(store: Store, path: str, records: set[FileRecord]) -> _Checked:
     try:
         data = memoryview(store.read(path, limit=_PACK_LIMIT))
     except TooLargeError:
-        return dict.fromkeys(records, f"{path} is too large for a pack")
-    return {
+        return _Checked(dict.fromkeys(records, f"{path} is too large for a pack"))
+    contents = {record: data[record.offset :][: record.size] for record in records}
+    problems = {
         record: f"{path} is damaged at byte {record.offset}"
-        for record in records
-        if digest_of(data[record.offset :][: record.size]) != record.digest
-        or record.offset + record.size > len(data)
+        for record, content in contents.items()
+        if digest_of(content) != record.digest or record.offset + record.size > len(data)
     }
+    cut_off = (r for r, content in contents.items() if _is_cut_off(r, content[-END_BYTES:]))
+    return _Checked(problems, tuple(cut_off))
+
+
+def _is_cut_off(record: FileRecord, tail: bytes | memoryview) -> bool:
+    return is_stream(record.path) and not is_end(bytes(tail))
 
 
 def _check_table(
-    store: Store, savepoint: Savepoint, table: Table, damaged: Mapping[str, str]
+    store: Store,
+    savepoint: Savepoint,
+    table: Table,
+    damaged: Mapping[str, str],
+    cut_off: Container[str],
 ) -> list[str]:
     problems = [f"{path}: {problem}" for path, problem in damaged.items()]
     files = savepoint.manifest.files
@@ -192,6 +223,8 @@ def _check_table(
         start = f"{query.prefix}/" if query.prefix else ""
         records = {p[len(start) :]: r for p, r in table.files.items() if p.startswith(start)}
         problems += _check_query(store, records, batch=query.batch, name=query.prefix)
+        ending = (p for p in records if has_end(p, query.conf))
+        problems += [str(truncated(start + p)) for p in ending if start + p in cut_off]
     return problems
 
 

@@ -10,12 +10,14 @@ import struct
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from tests.unit.checkpoint.memory import MemoryCheckpoint
 
 __all__ = ["SyntheticStore", "checkpoint_of", "load", "lz4_raw"]
 
 _PACKAGE = "org.apache.spark.sql.execution.streaming.state."
+_END = b"LZ4Block\x15" + bytes(12)
 _CLASSES = {"hdfs": "HDFSBackedStateStoreProvider", "rocksdb": "RocksDBStateStoreProvider"}
 
 
@@ -77,12 +79,17 @@ def load(
     if f"{folder}/{version}.{snapshot}" in files:
         return _snapshot(files, folder, f"{version}.{snapshot}")
     before = load(files, folder, version - 1, provider=provider)
-    return [*before, json.loads(files[f"{folder}/{version}.{change}"])]
+    return [*before, _body(files[f"{folder}/{version}.{change}"])]
 
 
 def lz4_raw(text: bytes) -> bytes:
     """Frame bytes as lz4-java does, without compressing them."""
-    return struct.pack("<8sBIII", b"LZ4Block", 0x15, len(text), len(text), 0) + text
+    return struct.pack("<8sBIII", b"LZ4Block", 0x15, len(text), len(text), 0) + text + _END
+
+
+def _body(data: bytes) -> Any:
+    """What a stream holds that is only ended as lz4-java does."""
+    return json.loads(data.removesuffix(_END))
 
 
 def _load_unique(files: Mapping[str, bytes], folder: str, version: int, uid: str) -> list[int]:
@@ -102,7 +109,7 @@ def _load_unique(files: Mapping[str, bytes], folder: str, version: int, uid: str
 
 def _snapshot(files: Mapping[str, bytes], folder: str, name: str) -> list[int]:
     if name.endswith(".snapshot"):
-        return list(json.loads(files[f"{folder}/{name}"]))
+        return list(_body(files[f"{folder}/{name}"]))
     with zipfile.ZipFile(io.BytesIO(files[f"{folder}/{name}"])) as archive:
         text = archive.read("metadata").decode().split("\n", 1)[1]
     content: list[int] = []
@@ -112,7 +119,7 @@ def _snapshot(files: Mapping[str, bytes], folder: str, name: str) -> list[int]:
 
 
 def _changelog(data: bytes) -> tuple[list[tuple[int, str]], int]:
-    text = data[21:]
+    text = data[21:].removesuffix(_END)
     at = 2 + struct.unpack_from(">H", text)[0]
     end = at + 2 + struct.unpack_from(">H", text, at)[0]
     items = json.loads(text[at + 2 : end])
@@ -150,15 +157,15 @@ def _version(
     history = json.dumps([*range(1, version), change]).encode()
     files: dict[str, bytes] = {}
     if provider == "hdfs":
-        files[f"{stem}.delta"] = json.dumps(change).encode()
+        files[f"{stem}.delta"] = json.dumps(change).encode() + _END
         if version in store.snapshots:
-            files[f"{stem}.snapshot"] = history
+            files[f"{stem}.snapshot"] = history + _END
         return files
     if store.changelog:
         body = json.dumps(change).encode()
         head = json.dumps(lineage).encode()
         packed = struct.pack(">H", 2) + b"v3" + struct.pack(">H", len(head)) + head + body
-        files[f"{stem}.changelog"] = lz4_raw(packed) if uid else body
+        files[f"{stem}.changelog"] = lz4_raw(packed) if uid else body + _END
         if uid:
             files[f"{stem}.changelog.crc"] = b"{}"
     if version in store.snapshots or not store.changelog:

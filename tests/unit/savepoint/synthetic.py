@@ -21,6 +21,10 @@ _PROVIDERS = {
 }
 
 
+_END = b"LZ4Block\x15" + bytes(12)
+"""The empty block that ends what Spark compresses."""
+
+
 def seed_of(text: str) -> random.Random:
     """A generator that any run can repeat."""
     return random.Random(text)
@@ -39,6 +43,7 @@ class SyntheticQuery:
     ssts: int = 2
     retain: int = 100
     operator_version: int = 1
+    codec: str | None = None
     seed: str = "seed"
     committed: int = -1
     rng: random.Random = field(init=False)
@@ -75,6 +80,8 @@ class SyntheticQuery:
             "spark.sql.streaming.stateStore.providerClass": _PROVIDERS[self.provider],
             "spark.sql.shuffle.partitions": str(self.partitions),
         }
+        if self.codec is not None:
+            conf["spark.sql.streaming.stateStore.compression.codec"] = self.codec
         head = {
             "batchWatermarkMs": number * 1000,
             "batchTimestampMs": 1_760_000_000_000 + self.rng.randrange(10**9),
@@ -87,7 +94,7 @@ class SyntheticQuery:
         """A full snapshot of one partition, as maintenance writes it."""
         folder = f"state/0/{partition}"
         if self.provider == "hdfs":
-            self._write(f"{folder}/{version}.snapshot", self._noise(self.snapshot_bytes))
+            self._write(f"{folder}/{version}.snapshot", self._stream(self.snapshot_bytes))
         else:
             self._write(f"{folder}/{version}.zip", self._zip(folder, version))
         self.base[partition] = version
@@ -113,7 +120,7 @@ class SyntheticQuery:
 
     def _delta(self, partition: int, version: int) -> None:
         kind = "delta" if self.provider == "hdfs" else "changelog"
-        self._write(f"state/0/{partition}/{version}.{kind}", self._noise(self.delta_bytes))
+        self._write(f"state/0/{partition}/{version}.{kind}", self._stream(self.delta_bytes))
 
     def _operator(self) -> None:
         store: dict[str, object] = {
@@ -146,6 +153,9 @@ class SyntheticQuery:
             for path in (self.root / f"state/0/{partition}").iterdir():
                 if path.is_file() and int(path.name.split(".")[0]) < base:
                     path.unlink()
+
+    def _stream(self, size: int) -> bytes:
+        return self._noise(max(0, size - len(_END))) + _END
 
     def _noise(self, size: int) -> bytes:
         return self.rng.randbytes(size)

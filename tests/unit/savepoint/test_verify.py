@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkpoint.savepoint import CaptureRequest, Repository, Savepoint, catalogue
+from sparkpoint.savepoint import CaptureRequest, Repository, Savepoint, catalogue, taking
 from sparkpoint.savepoint.names import object_path
 from sparkpoint.savepoint.table import Table
 from sparkpoint.savepoint.verify import verify
@@ -137,3 +137,19 @@ def test_a_collection_meanwhile_takes_nothing_away_from_a_verification(
     assert collected == [0]
     monkeypatch.undo()
     assert repository.collect(grace=0).removed_objects > 0
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_a_state_file_that_was_captured_truncated_is_found(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: bool
+) -> None:
+    size = 400_000 if large else 4_000
+    query = SyntheticQuery(tmp_path / "ck/visits", snapshot_bytes=size, snapshot_every=3).run(4)
+    os.truncate(query.root / "state/0/1/3.snapshot", size - 10)
+    monkeypatch.setattr(taking, "has_end", lambda path, conf: False)  # as older versions did
+
+    savepoint = _capture(repository, tmp_path / "ck", "old")
+
+    problems = repository.verify([savepoint])[0].problems
+    assert [problem.split(".")[0] for problem in problems] == ["visits/state/0/1/3"]
+    assert "3.snapshot is truncated" in problems[0]

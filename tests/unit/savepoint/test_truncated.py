@@ -1,0 +1,81 @@
+"""State files that end too early are refused by name before anybody relies on the savepoint."""
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from sparkpoint.checkpoint.errors import DamagedError
+from sparkpoint.checkpoint.overview import read_checkpoint
+from sparkpoint.savepoint import CaptureRequest, Repository
+from sparkpoint.storage import DirectoryStore
+from tests.unit.savepoint.synthetic import SyntheticQuery
+
+LARGE = 400_000
+
+
+def _capture(repository: Repository, root: Path, name: str = "one") -> None:
+    repository.capture(DirectoryStore(root), CaptureRequest(job="visits", name=name))
+
+
+@pytest.mark.parametrize("size", [0, 10, 20])
+@pytest.mark.parametrize("provider", ["hdfs", "rocksdb"])
+def test_a_truncated_change_is_refused_and_a_hazard(
+    repository: Repository, tmp_path: Path, provider: str, size: int
+) -> None:
+    query = SyntheticQuery(tmp_path / "ck", provider=provider).run(6)  # type: ignore[arg-type]
+    cut = "state/0/1/5.delta" if provider == "hdfs" else "state/0/1/5.changelog"
+    os.truncate(query.root / cut, size)
+
+    with pytest.raises(DamagedError, match=cut):
+        _capture(repository, query.root)
+
+    (hazard,) = read_checkpoint(DirectoryStore(query.root)).hazards
+    assert cut in hazard
+    assert repository.list().savepoints == ()
+
+
+@pytest.mark.parametrize("lost", [1, 21, 100, LARGE])
+def test_a_truncated_snapshot_is_refused_also_if_it_is_large(
+    repository: Repository, tmp_path: Path, lost: int
+) -> None:
+    query = SyntheticQuery(tmp_path / "ck", snapshot_bytes=LARGE, snapshot_every=3).run(4)
+    os.truncate(query.root / "state/0/0/3.snapshot", LARGE - lost)
+
+    with pytest.raises(DamagedError, match=r"state/0/0/3\.snapshot is (truncated|empty)"):
+        _capture(repository, query.root)
+
+
+def test_of_other_codecs_only_what_is_empty_can_be_told(
+    repository: Repository, tmp_path: Path
+) -> None:
+    query = SyntheticQuery(tmp_path / "ck", codec="zstd").run(3)
+    os.truncate(query.root / "state/0/0/2.delta", 10)
+    _capture(repository, query.root, "short")
+    os.truncate(query.root / "state/0/0/2.delta", 0)
+
+    with pytest.raises(DamagedError, match=r"state/0/0/2\.delta is empty"):
+        _capture(repository, query.root, "empty")
+
+
+def test_only_large_files_that_are_new_are_looked_at_again(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = SyntheticQuery(tmp_path / "ck", snapshot_bytes=LARGE, snapshot_every=3).run(4)
+    asked: Counter[int] = Counter()
+    real = DirectoryStore.read_range
+
+    def counting(store: DirectoryStore, path: str, offset: int, length: int) -> bytes:
+        asked[length] += 1
+        return real(store, path, offset, length)
+
+    monkeypatch.setattr(DirectoryStore, "read_range", counting)
+
+    _capture(repository, query.root, "one")
+    first = asked.copy()
+    query.run(1)
+    _capture(repository, query.root, "two")
+
+    assert first == {21: 2}
+    assert asked == first
