@@ -115,6 +115,7 @@ def capture(
 
     `unread`: whether the repository may have content that nobody but an S3 server has read.
     """
+    progress = progress or Silent()
     started, begun = clock(), time.monotonic()
     request = _named(request, started)
     path = manifest_path(request.namespace, request.job, request.name or "")
@@ -124,10 +125,10 @@ def capture(
     parent = _parent(store, source, marker, request)
     pins = [parent.manifest.files.table] if parent else []
     with hold(store, f"capture {path}", pins=pins) as lease:
-        lineage = _verified_lineage(store, source, marker, parent)
+        lineage = _verified_lineage(store, source, marker, parent, progress)
         scope = f"{request.namespace}/{request.job}" if unread and not request.read_all else None
         writer = ObjectWriter(store, lineage.locations, scope=scope)
-        taken = _take(source, queries, writer, lineage, request, progress or Silent(), lease)
+        taken = _take(source, queries, writer, lineage, request, progress, lease)
         records = [record for each in taken for record in each.records(writer)]
         manifest = _manifest(
             request,
@@ -205,7 +206,11 @@ def _parent(
 
 
 def _verified_lineage(
-    store: Store, source: Store, marker: Marker | None, parent: Savepoint | None
+    store: Store,
+    source: Store,
+    marker: Marker | None,
+    parent: Savepoint | None,
+    progress: Progress,
 ) -> Lineage:
     """What the parent has, if it is still there now that the lease pins it."""
     if parent is None:
@@ -213,7 +218,7 @@ def _verified_lineage(
     present = catalogue.read_if_present(store, parent.path)
     if present is None or present.id != parent.id:
         return no_lineage()
-    return read_lineage(store, source, marker, present)
+    return read_lineage(store, source, marker, present, progress)
 
 
 def _take(

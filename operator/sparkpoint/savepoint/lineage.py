@@ -13,9 +13,12 @@ from dataclasses import dataclass, field
 
 from sparkpoint.savepoint import catalogue
 from sparkpoint.savepoint.catalogue import Savepoint
+from sparkpoint.savepoint.errors import DamagedError
 from sparkpoint.savepoint.manifest import QueryInfo, SinkInfo
 from sparkpoint.savepoint.marker import Marker
-from sparkpoint.savepoint.objects import Location
+from sparkpoint.savepoint.names import object_path
+from sparkpoint.savepoint.objects import Location, lacking
+from sparkpoint.savepoint.progress import Progress
 from sparkpoint.savepoint.table import FileRecord
 from sparkpoint.storage import Store
 from sparkpoint.storage.errors import NotFoundError
@@ -93,9 +96,11 @@ def no_lineage() -> Lineage:
     return Lineage(None, {}, {}, {})
 
 
-def read_lineage(store: Store, source: Store, marker: Marker | None, parent: Savepoint) -> Lineage:
-    """What the parent tells about this checkpoint."""
-    records = catalogue.read_table(store, parent).files
+def read_lineage(
+    store: Store, source: Store, marker: Marker | None, parent: Savepoint, progress: Progress
+) -> Lineage:
+    """What the parent tells about this checkpoint, and still has; what it lacks is noted."""
+    records = _whole_records(store, parent, progress)
     locations = {each.digest: Location(each.object, each.offset) for each in records.values()}
     seen: dict[str, Seen] = {}
     if parent.manifest.source.uri == source.uri:
@@ -107,3 +112,26 @@ def read_lineage(store: Store, source: Store, marker: Marker | None, parent: Sav
             if note.digest in locations
         }
     return Lineage(parent, records, seen, locations)
+
+
+def _whole_records(store: Store, parent: Savepoint, progress: Progress) -> Mapping[str, FileRecord]:
+    """The parent's files whose objects are there: whoever builds on others is damaged from birth.
+
+    That costs few requests, whatever the history; that the bytes are right is taken on trust.
+    """
+    try:
+        records = catalogue.read_table(store, parent).files
+    except DamagedError as error:
+        progress.note(f"Nothing of {parent.key} is used again. {error} {_WAY_OUT}")
+        return {}
+    bad = lacking(store, records.values())
+    if not bad:
+        return records
+    progress.note(
+        f"{parent.key} is damaged: {store.uri}/{object_path(min(bad))} is missing or has another "
+        f"size ({len(bad)} such). What it held is captured anew. {_WAY_OUT}"
+    )
+    return {path: record for path, record in records.items() if record.object not in bad}
+
+
+_WAY_OUT = "`sparkpoint savepoint verify` tells which savepoints are damaged, and what to do."

@@ -6,11 +6,11 @@ memory but the pack that is being filled.
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sparkpoint.savepoint.errors import DamagedError
-from sparkpoint.savepoint.names import object_path
+from sparkpoint.savepoint.names import OBJECTS, object_path
 from sparkpoint.savepoint.table import FileRecord
 from sparkpoint.storage import Store, Taken
 from sparkpoint.storage.digest import digest_of
@@ -22,6 +22,7 @@ __all__ = [
     "Content",
     "Location",
     "ObjectWriter",
+    "lacking",
     "read_record",
 ]
 
@@ -176,6 +177,26 @@ def _exists(store: Store, path: str) -> bool:
     except NotFoundError:
         return False
     return True
+
+
+def lacking(store: Store, records: Iterable[FileRecord]) -> frozenset[str]:
+    """The objects of these records that are missing or have another size, as far as few requests
+    tell. Whether the bytes are right takes reading them: `verify` does."""
+    ends: dict[str, int] = {}
+    packs: set[str] = set()
+    for record in records:
+        ends[record.object] = max(ends.get(record.object, 0), record.offset + record.size)
+        if record.object != record.digest:
+            packs.add(record.object)
+    paths = {object_path(digest): digest for digest in ends}
+    bad = set()
+    for path, size in store.sizes(OBJECTS, paths).items():
+        digest, found = paths[path], -1 if size is None else size
+        # A pack may hold more, of other savepoints.
+        longer = found > ends[digest] and digest in packs
+        if found != ends[digest] and not longer:
+            bad.add(digest)
+    return frozenset(bad)
 
 
 def read_record(store: Store, record: FileRecord) -> bytes:

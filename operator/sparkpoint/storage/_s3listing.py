@@ -1,6 +1,7 @@
 """What an S3 server says is there: listings, and the entry of one object."""
 
 import contextlib
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
@@ -13,7 +14,10 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import ObjectTypeDef
 
-__all__ = ["children_of", "entry_of", "objects_below", "unfinished_uploads"]
+__all__ = ["children_of", "entry_of", "objects_below", "sizes_below", "unfinished_uploads"]
+
+_PAGES = 5
+"""Of a thousand objects each: how far a listing goes that must not take long."""
 
 
 def entry_of(path: str, answer: Mapping[str, Any]) -> Entry:
@@ -41,6 +45,19 @@ def objects_below(client: "S3Client", bucket: str, top: str, *, root: str) -> li
     for page in pages.paginate(Bucket=bucket, Prefix=top):
         found += _entries(page.get("Contents", []), root)
     return sorted(found, key=lambda entry: entry.path)
+
+
+def sizes_below(
+    client: "S3Client", bucket: str, top: str, *, root: str
+) -> tuple[dict[str, int], bool]:
+    """Path -> size of the objects that a few pages of a listing show, and whether these are all."""
+    found: dict[str, int] = {}
+    pages = iter(client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=top))
+    for page in itertools.islice(pages, _PAGES):
+        found |= {entry.path: entry.size for entry in _entries(page.get("Contents", []), root)}
+        if not page.get("IsTruncated"):
+            return found, True
+    return found, False
 
 
 def children_of(client: "S3Client", bucket: str, top: str, *, root: str) -> Children:

@@ -8,7 +8,7 @@ A write is atomic (whole or not at all) as soon as the call returns; it is durab
 `replace` or `sync`. Trying again belongs to the store, never to its callers.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol, TypeAlias
@@ -87,6 +87,14 @@ class Store(Protocol):
 
     def stat(self, path: str) -> Entry:
         """The file's entry, or NotFoundError."""
+        ...
+
+    def sizes(self, folder: str, paths: Collection[str]) -> Mapping[str, int | None]:
+        """The sizes of these files below `folder`; None for one that does not exist.
+
+        It takes few requests, whatever the number of files: where those do not tell, one is left
+        out.
+        """
         ...
 
     def read(self, path: str, *, limit: int = SMALL_FILE) -> bytes:

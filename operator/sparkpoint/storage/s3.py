@@ -7,7 +7,7 @@ boto3 tries again by itself, with growing pauses; nothing above does.
 """
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import IO, TYPE_CHECKING, BinaryIO
 
 from botocore.exceptions import ClientError
@@ -107,6 +107,13 @@ class S3Store:
         with explained(self.uri, path):
             answer = self._client.head_object(Bucket=self._bucket, Key=self._key(path))
         return listing.entry_of(path, answer)
+
+    def sizes(self, folder: str, paths: Collection[str]) -> Mapping[str, int | None]:
+        """By a listing, if that is short."""
+        top = self._top(folder)
+        with explained(self.uri, folder):
+            found, whole = listing.sizes_below(self._client, self._bucket, top, root=self._prefix)
+        return {path: found.get(path) for path in paths if whole or path in found}
 
     def read(self, path: str, *, limit: int = SMALL_FILE) -> bytes:
         """The whole content."""

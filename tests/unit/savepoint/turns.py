@@ -17,6 +17,7 @@ _STEPS = {
     "list",
     "children",
     "stat",
+    "sizes",
     "read",
     "read_stamped",
     "open_stamped",

@@ -331,3 +331,12 @@ def test_any_decent_name_round_trips(store: Store, name: str, data: bytes) -> No
 
     assert store.read(path) == data
     assert [entry.path for entry in store.list(folder)] == [path]
+
+
+def test_sizes_are_told_of_those_that_exist(store: Store) -> None:
+    store.put("a/1", [b"one"])
+    store.put("a/b/2", [b""])
+    store.put("c/3", [b"three"])
+
+    assert store.sizes("a", ["a/1", "a/b/2", "a/none"]) == {"a/1": 3, "a/b/2": 0, "a/none": None}
+    assert store.sizes("none", ["none/1"]) == {"none/1": None}

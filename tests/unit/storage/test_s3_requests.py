@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 from botocore.loaders import JSONFileLoader
 from botocore.response import StreamingBody
 
-from sparkpoint.storage import _s3copy
+from sparkpoint.storage import _s3copy, _s3listing
 from sparkpoint.storage.errors import ChangedError, NotFoundError
 from sparkpoint.storage.s3 import S3Store, connect
 from tests.support.s3 import S3Server
@@ -342,3 +342,17 @@ def test_what_is_too_large_for_one_copy_is_refreshed_in_parts(
     assert store.stat("a").size == part + 4
     head = store._client.head_object(Bucket="tests", Key=store._key("a"))
     assert head["Metadata"]["touched"]
+
+
+def test_sizes_take_few_requests_and_leave_out_what_those_do_not_tell(
+    store: S3Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        store.put(f"o/{number}", [b"x"])
+    with recorded(store) as requests:
+        sizes = store.sizes("o", [f"o/{number}" for number in range(21)])
+    monkeypatch.setattr(_s3listing, "_PAGES", 0)  # as if there were more than fit
+
+    assert len(requests) == 1
+    assert sizes == {**{f"o/{number}": 1 for number in range(20)}, "o/20": None}
+    assert store.sizes("o", ["o/1", "o/20"]) == {}
