@@ -144,16 +144,24 @@ class Repository:
         return verify(self.store, savepoints, progress=progress)
 
     def copy(
-        self, savepoint: Savepoint, target: "Repository", *, progress: Progress | None = None
+        self,
+        savepoint: Savepoint,
+        target: "Repository",
+        *,
+        verify: bool = False,
+        progress: Progress | None = None,
     ) -> Savepoint:
-        """Copy a savepoint to another repository, where it has the same id."""
+        """Copy a savepoint to another repository, where it has the same id.
+
+        What it lacks there is copied again; `verify` reads all that is there to find out.
+        """
         if savepoint.manifest.format > target.format:
             raise NewerFormatError(
                 f"{savepoint.key} has format {savepoint.manifest.format}, and the repository "
                 f"{target.store.uri} was made with format {target.format}, whose readers do not "
                 "know it. Copy it into a new repository."
             )
-        return copy_savepoint(self.store, savepoint, target.store, progress=progress)
+        return copy_savepoint(self.store, savepoint, target.store, verify=verify, progress=progress)
 
     def delete(self, savepoint: Savepoint, *, protected: Mapping[str, str] | None = None) -> None:
         """Remove a savepoint; its bytes go with the next collection after the grace period.

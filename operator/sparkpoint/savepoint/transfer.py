@@ -1,5 +1,6 @@
 """Copying a savepoint to another repository: the same manifest, so the same id."""
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from sparkpoint.savepoint import catalogue
@@ -8,24 +9,35 @@ from sparkpoint.savepoint.errors import DamagedError, NameTakenError, NoSuchSave
 from sparkpoint.savepoint.filling import run_all
 from sparkpoint.savepoint.leases import hold, hold_to_read
 from sparkpoint.savepoint.names import manifest_path, object_path
-from sparkpoint.savepoint.objects import Location, ObjectWriter
+from sparkpoint.savepoint.objects import Location, ObjectWriter, lacking
 from sparkpoint.savepoint.progress import Amount, Progress, Silent
 from sparkpoint.savepoint.publish import publish
-from sparkpoint.storage import Store
+from sparkpoint.savepoint.table import Table
+from sparkpoint.storage import Store, chunks_of
+from sparkpoint.storage.digest import new_digester
 from sparkpoint.storage.errors import NotFoundError
 
 __all__ = ["copy_savepoint"]
 
 
 def copy_savepoint(
-    origin: Store, savepoint: Savepoint, target: Store, *, progress: Progress | None = None
+    origin: Store,
+    savepoint: Savepoint,
+    target: Store,
+    *,
+    verify: bool = False,
+    progress: Progress | None = None,
 ) -> Savepoint:
-    """Copy what the target lacks, checked on the way; a savepoint that is there already is fine."""
+    """Copy what the target lacks, checked on the way.
+
+    Of a savepoint that is there already, objects that are missing or have another size are copied
+    again; with `verify`, all of its objects are read there, and those with other bytes, too.
+    """
+    progress = progress or Silent()
     present = catalogue.read_if_present(target, savepoint.path)
     if present is not None:
-        return _same(present, savepoint, target)
-    progress = progress or Silent()
-    base = _base(target, savepoint)
+        _check_same(present, savepoint, target)
+    base = present or _base(target, savepoint)
     pins = [base.manifest.files.table] if base else []
     purpose, read = f"copy {savepoint.key}", [savepoint.manifest.files.table]
     with (
@@ -36,23 +48,74 @@ def copy_savepoint(
         # if somebody deletes the savepoint meanwhile and makes another of the same name.
         data = catalogue.manifest_bytes(origin, savepoint)
         table = catalogue.read_table(origin, savepoint)
+        if present is not None:
+            _mend(origin, present, table, target, verify=verify, progress=progress)
+            return present
         writer = ObjectWriter(target, _known(target, base))
-        wanted = sorted({*table.objects, savepoint.manifest.files.table})
-        progress.start(f"copy {savepoint.key}", Amount(len(wanted), 0))
-        tasks = [partial(_copy, writer, origin, digest, progress) for digest in wanted]
+        wanted = {*table.objects, savepoint.manifest.files.table}
+        progress.start(purpose, Amount(len(wanted), 0))
+        tasks = [partial(_copy, writer, origin, digest, progress) for digest in sorted(wanted)]
         run_all(tasks, threads=max(origin.parallelism, target.parallelism), name="copy")
         tags = catalogue.read_tags(origin).get(savepoint.id, ())
         return publish(target, data, path=savepoint.path, lease=lease, writer=writer, tags=tags)
 
 
-def _same(present: Savepoint, savepoint: Savepoint, target: Store) -> Savepoint:
+def _mend(
+    origin: Store,
+    present: Savepoint,
+    table: Table,
+    target: Store,
+    *,
+    verify: bool,
+    progress: Progress,
+) -> None:
+    """Bring back what a savepoint lacks. Its manifest is there, so no collection takes it away."""
+    wanted = {*table.objects, present.manifest.files.table}
+    bad = {*lacking(target, table.files.values())}
+    looked_at = sorted(wanted - bad) if verify else [present.manifest.files.table]
+    progress.start(f"verify {present.key}", Amount(len(looked_at), 0))
+    with ThreadPoolExecutor(target.parallelism, "verify") as pool:
+        whole = pool.map(lambda digest: _is_whole(target, digest), looked_at)
+        bad |= {digest for digest, good in zip(looked_at, whole, strict=True) if not good}
+    progress.start(f"copy {present.key}", Amount(len(bad), 0))
+    writer = ObjectWriter(target, {})
+    tasks = [partial(_copy_over, writer, origin, target, each, progress) for each in sorted(bad)]
+    run_all(tasks, threads=max(origin.parallelism, target.parallelism), name="copy")
+    target.sync()
+    if bad:
+        progress.note(
+            f"{present.key} was there already and damaged: {len(bad)} of its {len(wanted)} objects "
+            f"were missing or wrong, such as {object_path(min(bad))}. They were copied again."
+        )
+
+
+def _copy_over(
+    writer: ObjectWriter, origin: Store, target: Store, digest: str, progress: Progress
+) -> None:
+    # What is there may have the right size, and a store would take it for the right thing.
+    target.delete(object_path(digest))
+    _copy(writer, origin, digest, progress)
+
+
+def _is_whole(target: Store, digest: str) -> bool:
+    """Whether an object is what its name says, by reading it."""
+    digester = new_digester(like=digest)
+    try:
+        with target.open(object_path(digest)) as stream:
+            for chunk in chunks_of(stream):
+                digester.update(chunk)
+    except NotFoundError:
+        return False
+    return digester.hexdigest() == digest
+
+
+def _check_same(present: Savepoint, savepoint: Savepoint, target: Store) -> None:
     if present.id != savepoint.id:
         raise NameTakenError(
             f"{target.uri}/{present.path} exists already and is another savepoint. Delete it "
             "there, or copy under the name it has.",
             present,
         )
-    return present
 
 
 def _base(target: Store, savepoint: Savepoint) -> Savepoint | None:
@@ -74,7 +137,11 @@ def _known(target: Store, base: Savepoint | None) -> dict[str, Location]:
         present = catalogue.reread(target, base)
     except NoSuchSavepointError:
         return {}
-    objects = catalogue.read_table(target, present).objects
+    try:
+        table = catalogue.read_table(target, present)
+    except DamagedError:
+        return {}  # all of it is copied, then
+    objects = table.objects - lacking(target, table.files.values())
     return {digest: Location(digest, 0) for digest in objects}
 
 

@@ -203,16 +203,29 @@ def restore(
 @click.option(
     "--to-endpoint-url", metavar="URL", help="S3 server of the target, if it is another one."
 )
+@click.option(
+    "--verify", is_flag=True, help="Read what the target has already, and repair what is damaged."
+)
 @answering
 def copy(
-    settings: Settings, reference: str, origin: str, target: str, to_endpoint_url: str | None
+    settings: Settings,
+    reference: str,
+    origin: str,
+    target: str,
+    to_endpoint_url: str | None,
+    verify: bool,
 ) -> Answer:
     """Copy a savepoint to another repository, where it has the same id, name and tags.
 
-    What the target has already is not copied again.
+    What the target has already is not copied again, unless it is missing there or has another size.
     """
     from sparkpoint.cli.work.copying import copy_to_repository
 
     return copy_to_repository(
-        settings, reference, origin=origin, target=target, target_endpoint=to_endpoint_url
+        settings,
+        reference,
+        origin=origin,
+        target=target,
+        target_endpoint=to_endpoint_url,
+        verify=verify,
     )

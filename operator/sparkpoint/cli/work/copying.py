@@ -12,7 +12,13 @@ __all__ = ["copy_to_repository"]
 
 
 def copy_to_repository(
-    settings: Settings, reference: str, *, origin: str, target: str, target_endpoint: str | None
+    settings: Settings,
+    reference: str,
+    *,
+    origin: str,
+    target: str,
+    target_endpoint: str | None,
+    verify: bool = False,
 ) -> Answer:
     """Copy a savepoint; the target is made if it does not exist."""
     here = open_repository(settings, origin)
@@ -20,7 +26,7 @@ def copy_to_repository(
     elsewhere = replace(settings, endpoint_url=target_endpoint or settings.endpoint_url)
     there = make_repository(elsewhere, target)
     with shown_progress(settings) as progress:
-        copied = here.copy(savepoint, there, progress=progress)
+        copied = here.copy(savepoint, there, verify=verify, progress=progress)
     document = {
         "savepoint": savepoint_document(copied),
         "from": here.store.uri,

@@ -116,6 +116,7 @@ def _alarm(uri: str, bad: Sequence[str], total: int) -> str:
     if not bad:
         return ""
     return (
-        f"{len(bad)} of {total} savepoints in {uri} are damaged: {', '.join(bad)}. Copy them again "
-        "from another repository, or delete them."
+        f"{len(bad)} of {total} savepoints in {uri} are damaged: {', '.join(bad)}. If another "
+        "repository has them, `sparkpoint savepoint copy NAME --verify --from OTHER --to THIS` "
+        "repairs them; else delete them."
     )

@@ -1,0 +1,94 @@
+"""Copying onto a savepoint that is there already brings back what it lacks."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sparkpoint.savepoint import CaptureRequest, Repository, Savepoint
+from sparkpoint.savepoint.errors import DamagedError
+from sparkpoint.savepoint.names import object_path
+from sparkpoint.storage import DirectoryStore, Store
+from tests.unit.savepoint.synthetic import SyntheticQuery
+from tests.unit.savepoint.test_damaged_parent import Notes
+
+
+@pytest.fixture
+def copied(
+    tmp_path: Path, make_store: Callable[[str], Store]
+) -> tuple[Repository, Repository, Savepoint]:
+    """A repository, another one with a copy of its savepoint, and that."""
+    query = SyntheticQuery(tmp_path / "ck", snapshot_bytes=400_000, snapshot_every=3).run(5)
+    here, there = (Repository.init(make_store(name)) for name in ("here", "there"))
+    request = CaptureRequest(job="visits", name="one")
+    savepoint = here.capture(DirectoryStore(query.root), request).savepoint
+    here.copy(savepoint, there)
+    return here, there, savepoint
+
+
+def _objects(repository: Repository, savepoint: Savepoint) -> dict[str, str]:
+    files = repository.files(savepoint).files
+    return {
+        "large": object_path(files["state/0/0/3.snapshot"].object),
+        "pack": object_path(files["metadata"].object),
+        "table": object_path(savepoint.manifest.files.table),
+    }
+
+
+@pytest.mark.parametrize("which", ["large", "pack", "table"])
+@pytest.mark.parametrize("damage", ["missing", "short", "rotten"])
+def test_what_is_damaged_is_copied_again_with_a_note(
+    copied: tuple[Repository, Repository, Savepoint], which: str, damage: str
+) -> None:
+    here, there, savepoint = copied
+    path = _objects(here, savepoint)[which]
+    good = there.store.read(path)
+    there.store.delete(path)
+    if damage != "missing":
+        there.store.put(path, [good[:50] if damage == "short" else bytes(len(good))])
+    assert not there.verify([savepoint])[0].good
+    notes = Notes()
+
+    again = here.copy(savepoint, there, verify=damage == "rotten", progress=notes)
+
+    assert again.id == savepoint.id
+    assert there.verify([savepoint])[0].good
+    assert [path in note and "copied again" in note for note in notes.notes] == [True]
+
+
+def test_what_is_whole_is_neither_copied_nor_noted(
+    copied: tuple[Repository, Repository, Savepoint],
+) -> None:
+    here, there, savepoint = copied
+    before = {entry.path: entry.stamp for entry in there.store.list("objects")}
+    notes = Notes()
+
+    here.copy(savepoint, there, verify=True, progress=notes)
+
+    assert {entry.path: entry.stamp for entry in there.store.list("objects")} == before
+    assert notes.notes == []
+
+
+def test_a_copy_does_not_rely_on_what_another_savepoint_there_lacks(
+    copied: tuple[Repository, Repository, Savepoint], tmp_path: Path
+) -> None:
+    here, there, savepoint = copied
+    request = CaptureRequest(job="visits", name="two")
+    child = here.capture(DirectoryStore(tmp_path / "ck"), request).savepoint
+    there.store.delete(_objects(here, savepoint)["large"])
+
+    here.copy(child, there)
+
+    assert there.verify([child])[0].good
+
+
+def test_a_savepoint_that_is_damaged_at_its_origin_is_told_as_such(
+    copied: tuple[Repository, Repository, Savepoint],
+) -> None:
+    here, there, savepoint = copied
+    path = _objects(here, savepoint)["large"]
+    here.store.delete(path)
+    there.store.delete(path)
+
+    with pytest.raises(DamagedError, match="is missing"):
+        here.copy(savepoint, there)
