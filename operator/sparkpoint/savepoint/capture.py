@@ -62,8 +62,8 @@ class CaptureRequest:
     name: str | None = None
     """A name with the time in it is made if there is none."""
     parent: str | Savepoint = CONTINUED
-    """`continued`: what this checkpoint goes on from, the latest of the job if it never was
-    restored; or `latest`, `none`, a name or id, or a savepoint that was found already."""
+    """`continued`: what this checkpoint was last captured as or restored from, else the latest of
+    the job; or `latest`, `none`, a name or id, or a savepoint that was found already."""
     queries: tuple[str, ...] = ()
     """Folders of queries below the checkpoint's root; all that are found if empty."""
     root_query: str = ""

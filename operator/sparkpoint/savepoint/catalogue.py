@@ -46,6 +46,7 @@ __all__ = [
     "find",
     "find_unreadable",
     "newest",
+    "newest_first",
     "published_since",
     "read_all",
     "read_if_present",
@@ -189,7 +190,12 @@ def _try_read(store: Store, path: str) -> Savepoint | Unreadable | None:
 
 def newest(store: Store, *, namespace: str, job: str) -> Savepoint | None:
     """The newest savepoint of a job; reads few manifests, whatever the history."""
-    return next(_newest_first(store, store.list(_folder(namespace, job))), None)
+    return next(newest_first(store, namespace=namespace, job=job), None)
+
+
+def newest_first(store: Store, *, namespace: str, job: str) -> Iterator[Savepoint]:
+    """Those of a job, newest first; only as many manifests are read as somebody asks for."""
+    return _newest_first(store, store.list(_folder(namespace, job)))
 
 
 def published_since(store: Store, since: float) -> Iterator[Savepoint]:
