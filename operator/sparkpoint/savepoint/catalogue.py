@@ -97,6 +97,8 @@ class Unreadable:
 
     path: str
     problem: str
+    newer: bool = False
+    """Not damaged: a newer version of Sparkpoint wrote it, and reads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +186,10 @@ def _try_read(store: Store, path: str) -> Savepoint | Unreadable | None:
         return read_savepoint(store, path)
     except NoSuchSavepointError:
         return None  # deleted since it was listed
-    except (DamagedError, NewerFormatError) as error:
+    except DamagedError as error:
         return Unreadable(path, str(error))
+    except NewerFormatError as error:
+        return Unreadable(path, str(error), newer=True)
 
 
 def newest(store: Store, *, namespace: str, job: str) -> Savepoint | None:

@@ -147,7 +147,8 @@ def _plan(store: Store, *, now: float, grace: float) -> CollectPlan:
     found = catalogue.read_all(store)
     if found.unreadable:
         first = found.unreadable[0]
-        raise DamagedError(
+        kind = NewerFormatError if first.newer else DamagedError
+        raise kind(
             f"Nothing was collected, because {first.path} cannot be read, and so what it needs is "
             f"unknown: {first.problem}"
         )

@@ -189,6 +189,23 @@ def test_verify_reads_everything_and_tells_damage_by_exit_code(repository: Path)
     assert run("savepoint", "verify", "before-upgrade", "--all").code == 2
 
 
+def test_a_manifest_of_a_newer_version_is_not_called_damaged_anywhere(repository: Path) -> None:
+    (repository / "savepoints/default/visits/newer.json").write_text('{"format": 9}')
+
+    verified = run("savepoint", "verify", "--all")
+    collected = run("collect")
+
+    assert verified.code == collected.code == 3
+    for outcome in (verified, collected):
+        assert "Update Sparkpoint" in outcome.err
+        assert "DAMAGED" not in outcome.out
+        assert "else delete" not in outcome.err
+    assert "NEWER    savepoints/default/visits/newer.json" in verified.out
+    assert run_well("savepoint", "verify", "before-upgrade").code == 0
+    for command in ("show", "delete"):
+        assert run("savepoint", command, "newer").code == 3
+
+
 def test_copy_keeps_id_name_and_tags_and_copies_once(repository: Path) -> None:
     run_well("savepoint", "tag", "before-upgrade", "stable")
     copy = (

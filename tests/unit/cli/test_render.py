@@ -13,6 +13,7 @@ from sparkpoint.cli.render.savepoints import (
     verification_text,
 )
 from sparkpoint.savepoint import CaptureResult, MaterializeResult, Mode
+from sparkpoint.savepoint.catalogue import Unreadable
 from sparkpoint.savepoint.collect import CollectPlan, CollectResult
 from sparkpoint.savepoint.manifest import Timing
 from sparkpoint.savepoint.retention import Kept, RetentionPlan
@@ -124,7 +125,7 @@ def test_damage_is_told_file_by_file() -> None:
         savepoint("two"), 18, 28_416_000, ("state/0/0/7.zip: objects/ab/… is missing",)
     )
 
-    unreadable = [("savepoints/a/b/c.json", "It is not JSON.")]
+    unreadable = [Unreadable("savepoints/a/b/c.json", "It is not JSON.")]
 
     assert verification_text([good, bad], unreadable) == page("""
         ok       shop/visits/one  18 files, 27.1 MiB

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from sparkpoint.cli.render.text import age, count, fields, moment, new_share, seconds, size, table
 from sparkpoint.savepoint import CaptureResult, Manifest, MaterializeResult, Savepoint
+from sparkpoint.savepoint.catalogue import Unreadable
 from sparkpoint.savepoint.manifest import OperatorInfo, Parent, QueryInfo
 from sparkpoint.savepoint.sinks import SinkAction
 from sparkpoint.savepoint.verify import Verification
@@ -158,15 +159,16 @@ def _short(text: str, limit: int = 200) -> str:
     return flat if len(flat) <= limit else f"{flat[:limit]}…"
 
 
-def verification_text(found: Iterable[Verification], unreadable: Iterable[tuple[str, str]]) -> str:
+def verification_text(found: Iterable[Verification], unreadable: Iterable[Unreadable]) -> str:
     """One line per savepoint, and one per problem."""
     lines = []
     for each in found:
         amount = f"{count(each.files, 'file')}, {size(each.bytes)}"
         lines.append(f"{'ok     ' if each.good else 'DAMAGED'}  {each.savepoint.key}  {amount}")
         lines += [f"         {problem}" for problem in each.problems]
-    for path, problem in unreadable:
-        lines += [f"DAMAGED  {path}", f"         {problem}"]
+    for bad in unreadable:
+        word = "NEWER  " if bad.newer else "DAMAGED"
+        lines += [f"{word}  {bad.path}", f"         {bad.problem}"]
     return "\n".join(lines) or "No savepoints."
 
 

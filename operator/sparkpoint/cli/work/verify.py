@@ -48,25 +48,33 @@ def verify_savepoints(
     verified = [_with_problems(each, loaded.get(each.savepoint.id)) for each in verified]
     unknown = [each.message for each in loaded.values() if each.answer not in _TOLD]
     bad = [each.savepoint.key for each in verified if not each.good]
-    bad += [each.path for each in found.unreadable]
+    bad += [each.path for each in found.unreadable if not each.newer]
+    newer = [each.path for each in found.unreadable if each.newer]
     total = len(verified) + len(found.unreadable)
     document = {
         "repository": repository.store.uri,
-        "good": not bad,
+        "good": not (bad or newer),
         "savepoints": [
             {**verification_document(each), **_rows(loaded.get(each.savepoint.id))}
             for each in verified
         ],
         "unreadable": unreadable_documents(found),
     }
-    unreadable = [(each.path, each.problem) for each in found.unreadable]
     return Answer(
         document=document,
-        text=verification_text(verified, unreadable),
+        text=verification_text(verified, found.unreadable),
         notes=(*progress.notes, *(_told(each) for each in loaded.values() if _counts(each))),
-        alarm=_alarm(repository.store.uri, bad, total) or " ".join(unknown),
-        exit=Exit.DAMAGED if bad else Exit.FAILED if unknown else Exit.OK,
+        alarm=_alarm(repository.store.uri, bad, newer, total) or " ".join(unknown),
+        exit=_exit(bad=bad, newer=newer, unknown=unknown),
     )
+
+
+def _exit(*, bad: Sequence[str], newer: Sequence[str], unknown: Sequence[str]) -> Exit:
+    if bad:
+        return Exit.DAMAGED
+    if newer:
+        return Exit.REFUSED
+    return Exit.FAILED if unknown else Exit.OK
 
 
 def _loaded(
@@ -112,11 +120,17 @@ def _told(loaded: Loaded) -> str:
     return f"{key}: Spark has loaded {sum(_counts(loaded).values())} rows of state."
 
 
-def _alarm(uri: str, bad: Sequence[str], total: int) -> str:
-    if not bad:
-        return ""
-    return (
-        f"{len(bad)} of {total} savepoints in {uri} are damaged: {', '.join(bad)}. If another "
-        "repository has them, `sparkpoint savepoint copy NAME --verify --from OTHER --to THIS` "
-        "repairs them; else delete them."
-    )
+def _alarm(uri: str, bad: Sequence[str], newer: Sequence[str], total: int) -> str:
+    sentences = []
+    if bad:
+        sentences.append(
+            f"{len(bad)} of {total} savepoints in {uri} are damaged: {', '.join(bad)}. If another "
+            "repository has them, `sparkpoint savepoint copy NAME --verify --from OTHER --to THIS` "
+            "repairs them, once a manifest that cannot be read is deleted; else delete them."
+        )
+    if newer:
+        sentences.append(
+            f"{len(newer)} of {total} savepoints in {uri} could not be verified, as a newer "
+            f"version wrote them: {', '.join(newer)}. Update Sparkpoint; do not delete them."
+        )
+    return " ".join(sentences)
