@@ -128,7 +128,7 @@ class MisplacedError(SavepointError):
 
 
 class TargetNotEmptyError(SavepointError):
-    """The target holds files that no restore of ours put there."""
+    """The place for a restore, or for a new repository, holds files that are none of ours."""
 
 
 class TargetChangedError(SavepointError):

@@ -244,16 +244,24 @@ _Document = TypeVar("_Document", bound=Strict)
 
 
 def parse_document(
-    model: type[_Document], data: bytes, where: str, *, newest: int = FORMAT
+    model: type[_Document],
+    data: bytes,
+    where: str,
+    *,
+    newest: int = FORMAT,
+    way_out: str = _WAY_OUT,
 ) -> _Document:
-    """Any versioned JSON document of the repository; its format is checked before all else."""
+    """Any versioned JSON document of the repository; its format is checked before all else.
+
+    `way_out` is what to do if it is damaged.
+    """
     try:
         content = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise DamagedError(f"{where} is not JSON: damaged or cut off. {_WAY_OUT}") from error
+        raise DamagedError(f"{where} is not JSON: damaged or cut off. {way_out}") from error
     version = content.get("format") if isinstance(content, dict) else None
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise DamagedError(f"{where} does not say which format it has. {_WAY_OUT}")
+        raise DamagedError(f"{where} does not say which format it has. {way_out}")
     if version > newest:
         raise NewerFormatError(
             f"{where} has format {version}; this version of Sparkpoint knows formats up to "
@@ -264,7 +272,7 @@ def parse_document(
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(str(part) for part in first["loc"])
-        raise DamagedError(f"{where} is damaged at {field}: {first['msg']}. {_WAY_OUT}") from error
+        raise DamagedError(f"{where} is damaged at {field}: {first['msg']}. {way_out}") from error
 
 
 def moment(timestamp: float) -> datetime:

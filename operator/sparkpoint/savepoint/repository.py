@@ -20,10 +20,11 @@ from sparkpoint.savepoint.errors import (
     NoSuchSavepointError,
     NotARepositoryError,
     ProtectedError,
+    TargetNotEmptyError,
 )
 from sparkpoint.savepoint.manifest import FORMAT, NEWEST, Strict, canonical, parse_document
 from sparkpoint.savepoint.materialize import MaterializeRequest, MaterializeResult, materialize
-from sparkpoint.savepoint.names import REPOSITORY
+from sparkpoint.savepoint.names import OBJECTS, REPOSITORY, SAVEPOINTS
 from sparkpoint.savepoint.progress import Progress
 from sparkpoint.savepoint.publish import withdraw
 from sparkpoint.savepoint.retention import RetentionPlan, RetentionPolicy, plan_retention
@@ -59,6 +60,8 @@ class Repository:
         self.store = store
         self.id = identity
         self.format = version
+        self.written_anew = False
+        """Its `repository.json` was lost, and `init` has written another one."""
         self._unread = version >= NEWEST and not reads_all
 
     @classmethod
@@ -68,38 +71,29 @@ class Repository:
         try:
             data = store.read(REPOSITORY, limit=65536)
         except NotFoundError as error:
-            raise NotARepositoryError(
-                f"{store.uri} is not a savepoint repository: it has no {REPOSITORY}. Check the "
-                "location; the first `savepoint create` makes a repository."
-            ) from error
-        found = parse_document(_Identity, data, where, newest=NEWEST)
+            raise NotARepositoryError(_missing(store)) from error
+        found = parse_document(_Identity, data, where, newest=NEWEST, way_out=_REMOVE)
         reads_all = found.digests is not None
         return cls(store, found.id, version=found.format, reads_all=reads_all)
 
     @classmethod
     def init(cls, store: Store) -> "Repository":
-        """Make a repository, or open the one that is there."""
-        document = canonical(_Identity(format=NEWEST, id=uuid.uuid4().hex))
+        """Make a repository, or open the one that is there.
+
+        One that has savepoints but has lost its `repository.json` gets another.
+        """
         try:
             return cls.open(store)
         except NotARepositoryError:
-            cls._check_empty(store)
+            lost = _has_savepoints(store)
+        version = _format_of(store) if lost else _of_empty(store)
+        document = canonical(_Identity(format=version, id=uuid.uuid4().hex))
         # If somebody else makes one at the same time, theirs is as good.
         with contextlib.suppress(AlreadyExistsError):
             store.create(REPOSITORY, document)
-        return cls.open(store)
-
-    @staticmethod
-    def _check_empty(store: Store) -> None:
-        folders, files = store.children()
-        # A fresh volume has lost+found.
-        names = [*folders, *(entry.path for entry in files)]
-        if others := [name for name in names if name != "lost+found"]:
-            first = others[0]
-            raise NotARepositoryError(
-                f"{store.uri} is not empty (it has {first!r}) and no repository. Choose an empty "
-                "place for a new one."
-            )
+        repository = cls.open(store)
+        repository.written_anew = lost
+        return repository
 
     def capture(
         self, source: Store, request: CaptureRequest, *, progress: Progress | None = None
@@ -205,3 +199,49 @@ class Repository:
     def untag(self, savepoint: Savepoint, tags: Iterable[str]) -> None:
         """Take tags away."""
         catalogue.remove_tags(self.store, savepoint.id, tags)
+
+
+_ANEW = (
+    "`sparkpoint savepoint create` into it, or `savepoint copy` to it, writes that file anew from "
+    "what the savepoints say; nothing else depends on it."
+)
+_REMOVE = f"Restore it from a copy of the repository, or remove it: {_ANEW}"
+
+
+def _missing(store: Store) -> str:
+    if _has_savepoints(store):
+        return f"{store.uri} has savepoints, but its {REPOSITORY} is lost. {_ANEW}"
+    return (
+        f"{store.uri} is not a savepoint repository: it has no {REPOSITORY}. Check the location; "
+        "the first `savepoint create` makes a repository."
+    )
+
+
+def _has_savepoints(store: Store) -> bool:
+    """Whether objects and the manifest of a savepoint are where a repository has them."""
+    folders, _ = store.children()
+    if not {OBJECTS, SAVEPOINTS} <= set(folders):
+        return False
+    found = catalogue.read_all(store)
+    return bool(found.savepoints) or any(each.newer for each in found.unreadable)
+
+
+def _format_of(store: Store) -> Literal[1, 2]:
+    """The oldest format in which all savepoints can be: what it was, or one that means less."""
+    found = catalogue.read_all(store)
+    if newer := [each for each in found.unreadable if each.newer]:
+        raise NewerFormatError(newer[0].problem)
+    return max(savepoint.manifest.format for savepoint in found.savepoints)
+
+
+def _of_empty(store: Store) -> Literal[1, 2]:
+    """The format of a new repository; TargetNotEmptyError where there is no room for one."""
+    folders, files = store.children()
+    # A fresh volume has lost+found.
+    names = [*folders, *(entry.path for entry in files)]
+    if others := [name for name in names if name != "lost+found"]:
+        raise TargetNotEmptyError(
+            f"{store.uri} is not empty (it has {others[0]!r}) and no repository. Choose an empty "
+            "place for a new one."
+        )
+    return NEWEST

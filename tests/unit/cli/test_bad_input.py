@@ -128,7 +128,7 @@ def test_a_place_that_is_no_repository(here: Path) -> None:
     make_checkpoint(here / "r")
 
     refused(run("savepoint", "list", "--repository", "r"), 4, str(here / "r"), "Check the location")
-    refused(run(*CREATE), 4, str(here / "r"), "Choose an empty place")
+    refused(run(*CREATE), 3, str(here / "r"), "Choose an empty place")
     refused(run("savepoint", "list", "--repository", "none"), 4, str(here / "none"))
     refused(run("savepoint", "list", "--repository", "ftp://x/y"), 2, "ftp://x/y", "s3://")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sparkpoint.storage import DirectoryStore
-from tests.unit.cli.running import SAVEPOINT_KEYS, make_checkpoint, run, run_well
+from tests.unit.cli.running import SAVEPOINT_KEYS, make_checkpoint, names, run, run_well
 from tests.unit.savepoint.synthetic import SyntheticQuery
 
 
@@ -265,3 +265,17 @@ def test_state_that_may_be_left_from_a_rewind_is_refused_unless_it_is_accepted(
     assert "4.zip is older than 4.changelog" in accepted.err
     names = run_well("savepoint", "list", "--repository", "r", "--json").document["savepoints"]
     assert [each["name"] for each in names] == ["avoided", "accepted"]
+
+
+def test_a_lost_repository_json_is_told_and_written_anew(
+    repository: Path, checkpoint: Path
+) -> None:
+    (repository / "repository.json").unlink()
+
+    refused = run("savepoint", "verify", "--all")
+    made = run_well("savepoint", "create", "--checkpoint", checkpoint, "--name", "second")
+
+    assert refused.code == 4
+    assert "savepoint create" in refused.err
+    assert "had lost its repository.json" in made.err
+    assert names("savepoint", "list") == ["before-upgrade", "second"]

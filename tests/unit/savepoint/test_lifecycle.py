@@ -432,8 +432,54 @@ def test_places_that_are_no_repository_are_named(tmp_path: Path) -> None:
         Repository.open(DirectoryStore(tmp_path / "nothing"))
     (tmp_path / "full").mkdir()
     (tmp_path / "full/file").write_text("x")
-    with pytest.raises(NotARepositoryError, match="not empty"):
+    with pytest.raises(TargetNotEmptyError, match="not empty"):
         Repository.init(DirectoryStore(tmp_path / "full"))
+
+
+@pytest.mark.parametrize("damage", [b"", b'{"format":', b"{}", None])
+def test_a_lost_repository_json_is_written_anew_and_every_savepoint_is_there(
+    repository: Repository, tmp_path: Path, damage: bytes | None
+) -> None:
+    query = SyntheticQuery(tmp_path / "ck").run(2)
+    one = capture(repository, query.root, "one")
+    store = repository.store
+    store.delete("repository.json")
+    if damage is not None:
+        store.put("repository.json", [damage])
+        for open_it in (Repository.open, Repository.init):
+            with pytest.raises(DamagedError, match=r"remove it: `sparkpoint savepoint create`"):
+                open_it(store)
+        store.delete("repository.json")
+    with pytest.raises(NotARepositoryError, match=r"lost\. `sparkpoint savepoint create`"):
+        Repository.open(store)
+
+    again = Repository.init(store)
+
+    assert again.written_anew
+    assert (again.format, again.id != repository.id) == (1, True)
+    assert not Repository.init(store).written_anew
+    assert again.find("one").id == one.id
+    assert again.verify([one])[0].good
+
+
+def test_a_lost_repository_json_is_not_written_anew_over_newer_savepoints(
+    repository: Repository,
+) -> None:
+    repository.store.put("savepoints/default/visits/one.json", [b'{"format": 9}'])
+    repository.store.put("objects/00/x", [b""])
+    repository.store.delete("repository.json")
+
+    with pytest.raises(NewerFormatError, match="Update"):
+        Repository.init(repository.store)
+
+
+def test_objects_without_a_savepoint_are_no_repository(repository: Repository) -> None:
+    repository.store.put("objects/00/x", [b""])
+    repository.store.put("savepoints/default/visits/one.json", [b"nonsense"])
+    repository.store.delete("repository.json")
+
+    with pytest.raises(TargetNotEmptyError, match="not empty"):
+        Repository.init(repository.store)
 
 
 def test_a_repository_of_a_newer_format_is_refused_by_name(tmp_path: Path) -> None:

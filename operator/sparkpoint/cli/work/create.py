@@ -11,7 +11,13 @@ from sparkpoint.cli.progress import shown_progress
 from sparkpoint.cli.render.documents import savepoint_document
 from sparkpoint.cli.render.savepoints import capture_text
 from sparkpoint.cli.work.naming import derive_job, names_for
-from sparkpoint.cli.work.places import located, make_repository, open_place, queries_in
+from sparkpoint.cli.work.places import (
+    located,
+    make_repository,
+    open_place,
+    queries_in,
+    written_anew,
+)
 from sparkpoint.cli.work.sinks import recorded_sinks
 from sparkpoint.savepoint import CaptureRequest, CaptureResult, Progress, Repository, Savepoint
 from sparkpoint.savepoint.capture import CONTINUED
@@ -67,7 +73,7 @@ def create_savepoint(
         "savepoint": savepoint_document(result.savepoint),
         "readBytes": result.read_bytes,
     }
-    notes = (*progress.notes, *_warnings(result.savepoint))
+    notes = (*written_anew(repository), *progress.notes, *_warnings(result.savepoint))
     return Answer(document=document, text=capture_text(result), notes=notes)
 
 
