@@ -45,6 +45,8 @@ class _Duration(click.ParamType[timedelta]):
         if isinstance(value, timedelta):
             return value
         text = str(value).strip()
+        if text == "0":
+            return timedelta(0)
         parts = re.findall(r"(\d+(?:\.\d+)?)([smhdw])", text)
         if not parts or "".join(number + unit for number, unit in parts) != text:
             self.fail(f"{text!r} is not a duration: write 90s, 15m, 12h, 7d, 2w or 1d12h.")

@@ -6,6 +6,7 @@ every order (tests/unit/savepoint/test_interleavings.py).
 """
 
 import contextlib
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -22,9 +23,17 @@ from sparkpoint.savepoint.names import (
     TAGS,
     digest_of_path,
 )
+from sparkpoint.savepoint.progress import Progress, Silent
+from sparkpoint.savepoint.reserve import keep_reserve, with_reserve
 from sparkpoint.savepoint.uses import USES
 from sparkpoint.storage import Entry, Store
-from sparkpoint.storage.errors import AlreadyExistsError, ChangedError, NotFoundError
+from sparkpoint.storage.errors import (
+    AccessDeniedError,
+    AlreadyExistsError,
+    ChangedError,
+    FullError,
+    NotFoundError,
+)
 
 __all__ = ["DEFAULT_GRACE", "CollectPlan", "CollectResult", "collect"]
 
@@ -68,12 +77,37 @@ class CollectResult:
     dry_run: bool
 
 
-def collect(store: Store, *, grace: float = DEFAULT_GRACE, dry_run: bool = False) -> CollectResult:
+def collect(
+    store: Store,
+    *,
+    grace: float = DEFAULT_GRACE,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> CollectResult:
     """Free what no savepoint needs; with `dry_run` only say what that would be."""
+    if dry_run:
+        plan = _foreseen(store, grace=grace, progress=progress or Silent())
+        return CollectResult(plan, 0, 0, dry_run=True)
+    result = with_reserve(store, lambda: _collect(store, grace=grace))
+    keep_reserve(store)
+    return result
+
+
+def _foreseen(store: Store, *, grace: float, progress: Progress) -> CollectPlan:
+    """The plan, for whoever only counts: also where nothing can be written."""
+    try:
+        with _exclusive(store) as lease:
+            return _plan(store, now=lease.now(), grace=grace)
+    except (AccessDeniedError, FullError) as error:
+        progress.note(
+            f"Counted without a lease, by this host's clock, and maybe while others write: {error}"
+        )
+        return _plan(store, now=time.time(), grace=grace)
+
+
+def _collect(store: Store, *, grace: float) -> CollectResult:
     with _exclusive(store) as lease:
         plan = _plan(store, now=lease.now(), grace=grace)
-        if dry_run:
-            return CollectResult(plan, 0, 0, dry_run=True)
         removed: list[Entry] = []
         tasks = [partial(_sweep, store, entry, lease, removed) for entry in plan.objects]
         run_all(tasks, threads=store.parallelism, name="collect")

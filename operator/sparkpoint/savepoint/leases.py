@@ -35,6 +35,7 @@ from sparkpoint.storage.errors import (
     AccessDeniedError,
     AlreadyExistsError,
     ChangedError,
+    FullError,
     NotFoundError,
     StorageError,
     TooLargeError,
@@ -126,7 +127,11 @@ class Lease:
         entry = self._store.stat(self._path)
         self._stamp, self.started = entry.stamp, entry.modified
         self._begun = time.monotonic()
-        self._prove(data)
+        try:
+            self._prove(data)
+        except FullError:
+            self._store.delete(self._path)
+            raise
         self._thread.start()
 
     def _prove(self, data: bytes) -> None:
@@ -232,15 +237,17 @@ def hold(
 def hold_to_read(
     store: Store, purpose: str, *, pins: Iterable[str], progress: Progress
 ) -> Iterator[Lease | None]:
-    """As `hold`, for whoever only reads: None, and a note, where this user may not write."""
+    """As `hold`, for whoever only reads: None, and a note, where this user may not write, or where
+    there is no space left."""
     with contextlib.ExitStack() as stack:
         lease: Lease | None = None
         try:
             lease = stack.enter_context(hold(store, purpose, pins=pins))
-        except AccessDeniedError:
+        except (AccessDeniedError, FullError) as error:
+            why = "has no space left" if isinstance(error, FullError) else "cannot be written to"
             progress.note(
-                f"{store.uri} cannot be written to, so no lease keeps a collection there from "
-                "removing the savepoint if somebody deletes it while it is read."
+                f"{store.uri} {why}, so no lease keeps a collection there from removing the "
+                "savepoint if somebody deletes it while it is read."
             )
         yield lease
 

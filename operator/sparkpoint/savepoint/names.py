@@ -11,6 +11,7 @@ __all__ = [
     "LEASES",
     "OBJECTS",
     "REPOSITORY",
+    "RESERVE",
     "SAVEPOINTS",
     "TAGS",
     "check_digest",
@@ -30,6 +31,7 @@ DELETED = "deleted"
 TAGS = "tags"
 LEASES = "leases"
 COLLECT_LEASE = f"{LEASES}/collect.json"
+RESERVE = "reserve"
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9._]{0,126}[a-z0-9])?")
 _DIGEST = re.compile(r"[0-9a-f]{64}")

@@ -12,6 +12,7 @@ from sparkpoint.savepoint.leases import Lease, read_lease
 from sparkpoint.savepoint.manifest import identity_of, parse_manifest
 from sparkpoint.savepoint.names import COLLECT_LEASE, deleted_path, object_path
 from sparkpoint.savepoint.objects import ObjectWriter
+from sparkpoint.savepoint.reserve import with_reserve
 from sparkpoint.storage import Store
 from sparkpoint.storage.errors import AlreadyExistsError, NotFoundError
 
@@ -92,6 +93,10 @@ def withdraw(store: Store, savepoint: Savepoint) -> None:
     then tags: dying in between leaves a savepoint that is still there, and the same call again
     finishes the work.
     """
+    with_reserve(store, lambda: _withdraw(store, savepoint))
+
+
+def _withdraw(store: Store, savepoint: Savepoint) -> None:
     data = catalogue.manifest_bytes(store, savepoint)
     try:
         store.create(deleted_path(savepoint.id), data)

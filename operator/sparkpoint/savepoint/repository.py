@@ -27,6 +27,7 @@ from sparkpoint.savepoint.materialize import MaterializeRequest, MaterializeResu
 from sparkpoint.savepoint.names import OBJECTS, REPOSITORY, SAVEPOINTS
 from sparkpoint.savepoint.progress import Progress
 from sparkpoint.savepoint.publish import withdraw
+from sparkpoint.savepoint.reserve import keep_reserve
 from sparkpoint.savepoint.retention import RetentionPlan, RetentionPolicy, plan_retention
 from sparkpoint.savepoint.table import Table
 from sparkpoint.savepoint.transfer import copy_savepoint
@@ -91,6 +92,7 @@ class Repository:
         # If somebody else makes one at the same time, theirs is as good.
         with contextlib.suppress(AlreadyExistsError):
             store.create(REPOSITORY, document)
+        keep_reserve(store)
         repository = cls.open(store)
         repository.written_anew = lost
         return repository
@@ -188,9 +190,15 @@ class Repository:
             with contextlib.suppress(NoSuchSavepointError):
                 self.delete(savepoint, protected=protected)
 
-    def collect(self, *, grace: float = DEFAULT_GRACE, dry_run: bool = False) -> CollectResult:
+    def collect(
+        self,
+        *,
+        grace: float = DEFAULT_GRACE,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> CollectResult:
         """Free what no savepoint needs. `grace` is in seconds."""
-        return collect(self.store, grace=grace, dry_run=dry_run)
+        return collect(self.store, grace=grace, dry_run=dry_run, progress=progress)
 
     def tag(self, savepoint: Savepoint, tags: Iterable[str]) -> None:
         """Give it tags; its id does not change."""

@@ -21,10 +21,10 @@ _KINDS: dict[int, tuple[type[StorageError], str]] = {
     errno.EACCES: (AccessDeniedError, "may not be accessed by this user; check its permissions."),
     errno.EPERM: (AccessDeniedError, "may not be changed by this user; check its permissions."),
     errno.EROFS: (AccessDeniedError, "is on a read-only file system."),
-    errno.ENOSPC: (FullError, "cannot be written: no space left. Free some and run this again."),
+    errno.ENOSPC: (FullError, "cannot be written: no space left. Free some first."),
     errno.EDQUOT: (
         FullError,
-        "cannot be written: the quota is used up. Raise it and run this again.",
+        "cannot be written: the quota is used up. Raise it first.",
     ),
     errno.ENAMETOOLONG: (BadLocationError, "has too long a name for this file system."),
     errno.ELOOP: (BadLocationError, "is a symbolic link where a file was expected."),

@@ -262,7 +262,7 @@ def test_deleting_frees_bytes_only_after_the_grace_period(
     assert repository.list().savepoints == ()
     assert kept.removed_objects == 0
     assert plan.plan.bytes == freed.freed_bytes > 0
-    assert [e.path for e in repository.store.list()] == ["repository.json"]
+    assert [e.path for e in repository.store.list()] == ["repository.json", "reserve"]
 
 
 def test_a_savepoint_in_use_is_not_deleted(repository: Repository, tmp_path: Path) -> None:

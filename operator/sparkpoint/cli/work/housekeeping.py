@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from sparkpoint.cli.answer import Answer, Settings
+from sparkpoint.cli.progress import shown_progress
 from sparkpoint.cli.render.documents import collection_document, retention_document
 from sparkpoint.cli.render.plans import collection_text, retention_text
 from sparkpoint.cli.work.places import open_repository
@@ -37,7 +38,10 @@ def collect_garbage(
 ) -> Answer:
     """Free what no savepoint needs."""
     repository = open_repository(settings, location)
-    result = repository.collect(grace=grace.total_seconds(), dry_run=dry_run)
+    with shown_progress(settings) as progress:
+        result = repository.collect(grace=grace.total_seconds(), dry_run=dry_run, progress=progress)
     return Answer(
-        document=collection_document(repository.store.uri, result), text=collection_text(result)
+        document=collection_document(repository.store.uri, result),
+        text=collection_text(result),
+        notes=progress.notes,
     )
