@@ -195,14 +195,36 @@ def _lost_state(
     commit: CommitEntry,
     pending: OffsetEntry | None,
 ) -> list[str]:
-    """A warning if a query without state has run a batch without new input.
+    """A warning if a query without state has traces of some in its logs.
 
-    Spark does that only to let state time out. It is the one trace that a lost `state/` leaves in
-    the logs of format 1, so its absence proves nothing. Format 2 tells by the commit itself, and
-    real-time mode, which ends batches by the clock, writes no format 1.
+    A watermark only serves to forget state, and Spark runs a batch without new input only to let
+    state time out. Logs of format 1 have no other traces, so their absence proves nothing. Format 2
+    tells by the commit itself, and real-time mode, which ends batches by the clock, writes no
+    format 1.
     """
     if commit.version != 1:
         return []
+    trace = _idle_batch(files, reader, offsets, pending) or _watermark(offsets, commit)
+    if trace is None:
+        return []
+    return [
+        f"{trace}, but there is no state/: it seems to be lost. Restoring this would start from "
+        "empty state; look for an older savepoint or a copy."
+    ]
+
+
+def _watermark(offsets: OffsetEntry, commit: CommitEntry) -> str | None:
+    if max(offsets.watermark_ms, commit.next_watermark_ms) <= 0:
+        return None
+    return f"batch {offsets.batch} has a watermark, which is of use only in queries with state"
+
+
+def _idle_batch(
+    files: Mapping[str, Entry],
+    reader: BatchReader,
+    offsets: OffsetEntry,
+    pending: OffsetEntry | None,
+) -> str | None:
     earlier = max((n for n in batch_numbers(files, "offsets") if n < offsets.batch), default=None)
     known = [offsets] if pending is None else [offsets, pending]
     if earlier is not None:
@@ -210,12 +232,8 @@ def _lost_state(
     for before, after in pairwise(known):
         read = any(offset is not None for _, offset in after.sources)
         if read and before.sources == after.sources:
-            return [
-                f"batch {after.batch} has no new input, which only happens in queries with state, "
-                "but there is no state/: it seems to be lost. Restoring this would start from "
-                "empty state; look for an older savepoint or a copy."
-            ]
-    return []
+            return f"batch {after.batch} has no new input, which only happens in queries with state"
+    return None
 
 
 def _pending(files: Mapping[str, Entry], reader: BatchReader, batch: int) -> OffsetEntry | None:

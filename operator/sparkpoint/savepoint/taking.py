@@ -136,7 +136,12 @@ class QueryTaker:
     def take(
         self, *, batch: int | None, tries: int, max_chain: int, accept_doubtful: bool
     ) -> TakenQuery:
-        """Everything that the batch needs; MovingTargetError if Spark wins every time."""
+        """Everything that the batch needs; MovingTargetError if Spark wins every time.
+
+        IncompleteError as soon as the same batch lacks the same files again: Spark purges only what
+        newer batches made superfluous, so they are lost, and no try would find them.
+        """
+        problem: Exception | None = None
         for number in range(1, tries + 1):
             try:
                 plan = plan_batch(
@@ -148,11 +153,15 @@ class QueryTaker:
                 if not accept_doubtful:
                     self._refuse_doubtful(plan)
                 contents = self._take_files(plan)
-            except (IncompleteError, _VanishedError) as error:
-                problem: Exception = error
+            except IncompleteError as error:
+                if isinstance(problem, IncompleteError) and _is_same(problem, error):
+                    raise
+                problem = error
+                continue
+            except _VanishedError as error:
+                problem = error
                 continue
             return TakenQuery(self._prefix, plan, contents, number, self._read_bytes)
-        problem.add_note(self._source.uri)
         raise MovingTargetError(
             f"{self._source.uri} could not be captured in {tries} tries: {_sentence(problem)} "
             "If the query runs, raise spark.sql.streaming.minBatchesToRetain, or capture more "
@@ -259,7 +268,11 @@ def _start_of(prefix: str) -> str:
     return f"{prefix}/" if prefix else ""
 
 
-def _sentence(problem: Exception) -> str:
+def _is_same(one: IncompleteError, other: IncompleteError) -> bool:
+    return (one.batch, one.missing) == (other.batch, other.missing)
+
+
+def _sentence(problem: Exception | None) -> str:
     return f"{problem}".rstrip(".") + "."
 
 

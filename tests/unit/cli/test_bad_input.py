@@ -277,7 +277,7 @@ def test_a_disk_that_is_full_in_the_middle_of_a_capture(
 ) -> None:
     create = ("savepoint", "create", "--checkpoint", checkpoint, "--repository", "small/r")
 
-    refused(run(*create), 1, "small/r", "no space left", "Free some and run this again")
+    refused(run(*create), 1, "small/r", "no space left", "Free some first")
 
     small_disk("8m")
     run_well(*create)
@@ -290,7 +290,7 @@ def test_a_disk_that_is_full_in_the_middle_of_a_restore(
 ) -> None:
     restore = ("savepoint", "restore", "before-upgrade", "--to", "small/back")
 
-    refused(run(*restore), 1, "small/back", "no space left", "Free some and run this again")
+    refused(run(*restore), 1, "small/back", "no space left", "Free some first")
 
     small_disk("8m")
     run_well(*restore)

@@ -1,5 +1,6 @@
 """Captures of a checkpoint that changes under our hands."""
 
+import shutil
 import tempfile
 import threading
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sparkpoint.checkpoint.errors import IncompleteError
 from sparkpoint.savepoint import CaptureRequest, Repository
 from sparkpoint.savepoint.errors import MovingTargetError
 from sparkpoint.storage import DirectoryStore
@@ -93,5 +95,37 @@ def test_a_file_that_is_missing_in_a_stopped_checkpoint_is_named(
     query = SyntheticQuery(tmp_path / "ck").run(3)
     (query.root / "state/0/1/2.delta").unlink()
 
-    with pytest.raises(MovingTargetError, match=r"state/0/1/2\.delta"):
+    with pytest.raises(IncompleteError, match=r"state/0/1/2\.delta"):
         repository.capture(DirectoryStore(query.root), CaptureRequest(job="visits", name="one"))
+
+
+def test_state_that_was_lost_since_the_parent_is_named_without_ten_tries(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = SyntheticQuery(tmp_path / "ck").run(3)
+    source = DirectoryStore(query.root)
+    repository.capture(source, CaptureRequest(job="visits", name="one"))
+    shutil.rmtree(query.root / "state")
+    listed: list[str] = []
+    real = DirectoryStore.list
+    monkeypatch.setattr(
+        DirectoryStore, "list", lambda self, p="": (listed.append(p), real(self, p))[1]
+    )
+
+    with pytest.raises(IncompleteError, match="state/0"):
+        repository.capture(source, CaptureRequest(job="visits", name="two"))
+
+    assert listed.count("state") == 2
+
+
+def test_state_that_was_lost_before_the_first_capture_is_warned_of(
+    repository: Repository, tmp_path: Path
+) -> None:
+    query = SyntheticQuery(tmp_path / "ck").run(3)  # it has a watermark
+    shutil.rmtree(query.root / "state")
+
+    request = CaptureRequest(job="visits", name="one")
+    captured = repository.capture(DirectoryStore(query.root), request).savepoint
+
+    (warning,) = captured.manifest.queries[0].warnings
+    assert "no state/: it seems to be lost" in warning

@@ -51,7 +51,7 @@ def test_milliseconds_in_listings_do_not_keep_garbage_for_ever(
         freed = deleted.collect(grace=-60)
 
     assert freed.removed_objects == len(freed.plan.objects) > 0
-    assert [entry.path for entry in deleted.store.list()] == ["repository.json"]
+    assert [entry.path for entry in deleted.store.list()] == ["repository.json", "reserve"]
 
 
 def test_what_was_refreshed_since_it_was_listed_stays(

@@ -3,9 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sparkpoint.checkpoint.errors import IncompleteError
-from sparkpoint.checkpoint.overview import find_queries
-from sparkpoint.checkpoint.plan import plan_batch
 from sparkpoint.cli.answer import Answer, Settings
 from sparkpoint.cli.progress import shown_progress
 from sparkpoint.cli.render.documents import savepoint_document
@@ -19,10 +16,8 @@ from sparkpoint.cli.work.places import (
     written_anew,
 )
 from sparkpoint.cli.work.sinks import recorded_sinks
-from sparkpoint.savepoint import CaptureRequest, CaptureResult, Progress, Repository, Savepoint
+from sparkpoint.savepoint import CaptureRequest, Savepoint
 from sparkpoint.savepoint.capture import CONTINUED
-from sparkpoint.savepoint.errors import MovingTargetError
-from sparkpoint.storage import Store
 
 __all__ = ["NewSavepoint", "create_savepoint"]
 
@@ -67,7 +62,7 @@ def create_savepoint(
         accept_doubtful=wanted.accept_doubtful,
     )
     with located(source), shown_progress(settings) as progress:
-        result = _capture(repository, source, request, progress)
+        result = repository.capture(source, request, progress=progress)
     document = {
         "repository": repository.store.uri,
         "savepoint": savepoint_document(result.savepoint),
@@ -81,30 +76,3 @@ def _warnings(savepoint: Savepoint) -> Iterator[str]:
     for query in savepoint.manifest.queries:
         for warning in query.warnings:
             yield f"Query {query.prefix}: {warning}" if query.prefix else warning
-
-
-def _capture(
-    repository: Repository, source: Store, request: CaptureRequest, progress: Progress
-) -> CaptureResult:
-    try:
-        return repository.capture(source, request, progress=progress)
-    except MovingTargetError as error:
-        lost = error.__cause__
-        if isinstance(lost, IncompleteError) and _stands_still(source, request, lost):
-            raise lost from error
-        raise
-
-
-def _stands_still(source: Store, request: CaptureRequest, lost: IncompleteError) -> bool:
-    """Whether a query still lacks the same files of the same last batch.
-
-    Spark purges only what newer batches made superfluous, so then they are lost, and trying again
-    would not help.
-    """
-    for name in request.queries or find_queries(source):
-        try:
-            plan_batch(source.child(name))
-        except IncompleteError as error:
-            if (error.batch, error.missing) == (lost.batch, lost.missing):
-                return True
-    return False
