@@ -6,6 +6,7 @@ Everything here delegates; each operation is a module of its own.
 import contextlib
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -182,7 +183,8 @@ class Repository:
     ) -> RetentionPlan:
         """What a policy would keep and remove; nothing is removed here: `apply` does."""
         found = self.list(namespace=namespace, job=job)
-        return plan_retention(found.savepoints, policy, now=now, protected=protected)
+        plan = plan_retention(found.savepoints, policy, now=now, protected=protected)
+        return replace(plan, unreadable=found.unreadable)
 
     def apply(self, plan: RetentionPlan, *, protected: Mapping[str, str] | None = None) -> None:
         """Delete what the plan removes, oldest first; what is gone already is fine."""

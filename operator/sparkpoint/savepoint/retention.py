@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from sparkpoint.savepoint.catalogue import Savepoint
+from sparkpoint.savepoint.catalogue import Savepoint, Unreadable
 
 __all__ = ["Kept", "RetentionPlan", "RetentionPolicy", "plan_retention"]
 
@@ -53,6 +53,8 @@ class RetentionPlan:
 
     keep: tuple[Kept, ...]
     remove: tuple[Savepoint, ...]
+    unreadable: tuple[Unreadable, ...] = ()
+    """Manifests that no rule could be asked about; they stay."""
 
 
 @dataclass(frozen=True, slots=True)

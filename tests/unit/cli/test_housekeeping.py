@@ -73,6 +73,19 @@ def test_retain_prints_why_and_removes_the_rest(repository: Path, checkpoint: Pa
     assert names("savepoint", "list") == ["before-upgrade", "three"]
 
 
+def test_retain_tells_what_it_could_not_read_and_a_job_of_which_there_is_nothing(
+    repository: Path,
+) -> None:
+    (repository / "savepoints/default/visits/broken.json").write_text("{")
+
+    seen = run_well("retain", "--keep-last", "1")
+    typo = run_well("retain", "--keep-last", "1", "--job", "shop/typo")
+
+    assert "Left out" in seen.err
+    assert "broken.json" in seen.err
+    assert "No savepoint of shop/typo is there" in typo.err
+
+
 def test_retain_without_a_rule_is_a_mistake(repository: Path) -> None:
     outcome = run("retain")
 

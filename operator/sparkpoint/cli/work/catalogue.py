@@ -1,6 +1,6 @@
 """`savepoint list`, `show`, `delete` and `tag`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from sparkpoint.cli.answer import Answer, Settings
@@ -27,13 +27,13 @@ def list_savepoints(
     return Answer(
         document=catalogue_document(repository.store.uri, shown),
         text=list_text(shown.savepoints, datetime.now(UTC)),
-        notes=notes_on(found),
+        notes=notes_on(found.unreadable),
     )
 
 
-def notes_on(catalogue: Catalogue) -> tuple[str, ...]:
+def notes_on(unreadable: Iterable[Unreadable]) -> tuple[str, ...]:
     """A word about manifests that cannot be read; they are not simply left out."""
-    return tuple(f"Left out: {each.problem}" for each in catalogue.unreadable)
+    return tuple(f"Left out: {each.problem}" for each in unreadable)
 
 
 def show_savepoint(settings: Settings, location: str, reference: str) -> Answer:

@@ -36,7 +36,9 @@ def show_log(
     }
     render = graph_text if graph else log_text
     text = render(shown, uses, restores, now)
-    return Answer(document=document, text=text or "No savepoints.", notes=notes_on(found))
+    return Answer(
+        document=document, text=text or "No savepoints.", notes=notes_on(found.unreadable)
+    )
 
 
 def _entry(

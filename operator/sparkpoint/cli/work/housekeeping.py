@@ -6,8 +6,9 @@ from sparkpoint.cli.answer import Answer, Settings
 from sparkpoint.cli.progress import shown_progress
 from sparkpoint.cli.render.documents import collection_document, retention_document
 from sparkpoint.cli.render.plans import collection_text, retention_text
+from sparkpoint.cli.work.catalogue import notes_on
 from sparkpoint.cli.work.places import open_repository
-from sparkpoint.savepoint.retention import RetentionPolicy
+from sparkpoint.savepoint.retention import RetentionPlan, RetentionPolicy
 
 __all__ = ["collect_garbage", "retain_savepoints"]
 
@@ -30,7 +31,16 @@ def retain_savepoints(
     return Answer(
         document=retention_document(repository.store.uri, plan, dry_run=dry_run),
         text=retention_text(plan, now, dry_run=dry_run),
+        notes=(*notes_on(plan.unreadable), *_nothing(plan, job)),
     )
+
+
+def _nothing(plan: RetentionPlan, job: tuple[str, str] | None) -> tuple[str, ...]:
+    """A job of which there is nothing may be a typing error."""
+    if job is None or plan.keep or plan.remove or plan.unreadable:
+        return ()
+    listed = "`sparkpoint savepoint list` shows what there is"
+    return (f"No savepoint of {'/'.join(job)} is there; {listed}.",)
 
 
 def collect_garbage(
