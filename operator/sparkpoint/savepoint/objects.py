@@ -51,9 +51,19 @@ class Content:
 
 @dataclass(slots=True)
 class _Pack:
-    parts: list[bytes] = field(default_factory=list)
-    offsets: dict[str, int] = field(default_factory=dict)
+    parts: dict[str, bytes] = field(default_factory=dict)
+    """By digest."""
+    names: dict[str, str] = field(default_factory=dict)
+    """The first, in their order, of the names of files with this content."""
     size: int = 0
+
+    def name(self, digest: str, called: str) -> None:
+        self.names[digest] = min(called, self.names.get(digest, called))
+
+    def in_order(self) -> list[str]:
+        """The digests as they are stored: in the order of their names and not of their arrival, so
+        that the same files make the same pack, whoever captures them."""
+        return sorted(self.parts, key=lambda digest: (self.names[digest], digest))
 
 
 class ObjectWriter:
@@ -116,16 +126,19 @@ class ObjectWriter:
         with self._lock:
             return None if digest in self._located else object_path(digest)
 
-    def add(self, data: bytes) -> str:
-        """Put the content of a small file into a pack; its digest."""
+    def add(self, data: bytes, *, called: str) -> str:
+        """Put the content of a small file into a pack; its digest. It is `called` so in the
+        savepoint."""
         digest = digest_of(data)
         full: _Pack | None = None
         with self._lock:
+            if digest in self._pack.parts:
+                self._pack.name(digest, called)
             if digest in self._located or digest in self._waiting:
                 return digest
             self._waiting.add(digest)
-            self._pack.offsets[digest] = self._pack.size
-            self._pack.parts.append(data)
+            self._pack.parts[digest] = data
+            self._pack.name(digest, called)
             self._pack.size += len(data)
             if self._pack.size >= PACK_SIZE:
                 full, self._pack = self._pack, _Pack()
@@ -147,11 +160,14 @@ class ObjectWriter:
     def _seal(self, pack: _Pack) -> None:
         if not pack.parts:
             return
-        name = self.add_object(b"".join(pack.parts))
+        digests = pack.in_order()
+        name = self.add_object(b"".join(pack.parts[digest] for digest in digests))
+        offset = 0
         with self._lock:
-            for digest, offset in pack.offsets.items():
+            for digest in digests:
                 self._located[digest] = Location(name, offset)
                 self._waiting.discard(digest)
+                offset += len(pack.parts[digest])
 
     def _count(self, digest: str, size: int, *, existed: bool) -> None:
         if existed:

@@ -254,8 +254,8 @@ class QueryTaker:
         data, stamp = self._planned.release(file), file.stamp
         if data is None:
             data, stamp = self._source.read_stamped(file.path, limit=SMALL)
-        tail = data[-END_BYTES:]
-        return Content(self._writer.add(data), len(data), stamp), lambda: tail
+        tail, called = data[-END_BYTES:], self._start + file.path
+        return Content(self._writer.add(data, called=called), len(data), stamp), lambda: tail
 
     def _large(self, file: PlannedFile) -> tuple[Content, Callable[[], bytes]]:
         content = self._writer.take(self._source, file.path, called=self._start + file.path)

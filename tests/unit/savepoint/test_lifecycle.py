@@ -62,6 +62,21 @@ def test_the_next_capture_stores_only_what_is_new(repository: Repository, tmp_pa
     assert second.manifest.files.new_bytes < 20_000
 
 
+def test_the_same_small_files_make_the_same_pack_whoever_captures_them(
+    repository: Repository, tmp_path: Path
+) -> None:
+    query = SyntheticQuery(tmp_path / "ck", partitions=20, delta_bytes=300).run(6)
+    for path in query.root.glob("state/0/*/5.delta"):
+        path.write_bytes((query.root / "state/0/0/5.delta").read_bytes())  # the same content
+    one = capture(repository, query.root, "one")
+
+    for number in range(8):
+        request = CaptureRequest(job=f"other-{number}", name="one")
+        again = repository.capture(DirectoryStore(query.root), request).savepoint
+        assert again.manifest.files.new_objects == 0
+        assert again.manifest.files.table == one.manifest.files.table
+
+
 def test_the_parents_base_is_used_again_after_a_new_snapshot_and_a_purge(
     repository: Repository, tmp_path: Path
 ) -> None:
