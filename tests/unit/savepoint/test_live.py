@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from sparkpoint.checkpoint.errors import IncompleteError
 from sparkpoint.savepoint import CaptureRequest, Repository
 from sparkpoint.savepoint.errors import MovingTargetError
-from sparkpoint.storage import DirectoryStore
+from sparkpoint.storage import DirectoryStore, Entry
 from tests.unit.savepoint.synthetic import SyntheticQuery
 
 
@@ -108,9 +109,12 @@ def test_state_that_was_lost_since_the_parent_is_named_without_ten_tries(
     shutil.rmtree(query.root / "state")
     listed: list[str] = []
     real = DirectoryStore.list
-    monkeypatch.setattr(
-        DirectoryStore, "list", lambda self, p="": (listed.append(p), real(self, p))[1]
-    )
+
+    def listing(store: DirectoryStore, prefix: str = "") -> Iterator[Entry]:
+        listed.append(prefix)
+        return real(store, prefix)
+
+    monkeypatch.setattr(DirectoryStore, "list", listing)
 
     with pytest.raises(IncompleteError, match="state/0"):
         repository.capture(source, CaptureRequest(job="visits", name="two"))
