@@ -15,6 +15,7 @@ from sparkpoint.savepoint.errors import (
     NewerFormatError,
     NotARepositoryError,
 )
+from sparkpoint.savepoint.names import REPOSITORY
 from sparkpoint.storage import DirectoryStore, Store, open_store
 from sparkpoint.storage.errors import AccessDeniedError, BadLocationError, NotFoundError
 
@@ -101,10 +102,12 @@ def _kind_of(folder: Store) -> str | None:
 
 def _has_repository(folder: Store) -> bool:
     try:
+        # First: `open` looks at what else there is, and folders above may hold anything.
+        folder.stat(REPOSITORY)
         Repository.open(folder)
     except NewerFormatError:
         return True
-    except (NotARepositoryError, DamagedError):
+    except (NotFoundError, NotARepositoryError, DamagedError):
         return False  # others may call a file like that, too
     return True
 
