@@ -17,6 +17,7 @@ from tests.bench.machine import cores
 __all__ = ["Figure", "Sample", "Series", "bound_of", "remove", "run_ours", "run_peer", "settle"]
 
 _SYNC_SHARE = 0.35
+_MEMORY = 3 * 1024**3
 _BUSY = 0.8
 """Cores in use from which on the processor counts as what bounds an operation."""
 
@@ -132,15 +133,18 @@ def run_peer(*commands: Sequence[str]) -> Sample:
 def settle(source: Path | None = None) -> None:
     """Write out what earlier runs left dirty, so that nobody pays for somebody else.
 
-    `source` is copied once and the copy removed: so what is read next is in the page cache, and as
-    much memory is free as is written next. A virtual machine may have lost both to its host, which
-    takes seconds per GiB to give them back.
+    `source` is copied once and the copy removed: so what is read next is in the page cache. Then
+    memory is used and given back, more than is written next. A virtual machine may have lost both
+    to its host, which takes seconds per GiB to give them back.
     """
     if source is not None:
         scratch = source.with_name("scratch")
         subprocess.run(["cp", "-r", str(source), str(scratch)], check=True)
         shutil.rmtree(scratch)
     os.sync()
+    if source is not None:
+        # In a process of its own: its memory must not count for what is measured next.
+        subprocess.run([sys.executable, "-c", f"b'x' * {_MEMORY}"], check=True)
 
 
 def remove(*folders: Path) -> None:

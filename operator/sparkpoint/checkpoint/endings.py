@@ -10,11 +10,11 @@ from collections.abc import Mapping
 
 from sparkpoint.checkpoint.errors import DamagedError
 from sparkpoint.checkpoint.lz4 import END_BYTES, is_end
-from sparkpoint.checkpoint.names import CODEC, DECODABLE, Kind, codec_name, versioned_name
+from sparkpoint.checkpoint.names import CODEC, DECODABLE, Kind, codec_name
 
 __all__ = ["END_BYTES", "check_end", "has_end", "is_stream", "truncated"]
 
-_STREAMS = (Kind.DELTA, Kind.SNAPSHOT, Kind.CHANGELOG)
+_STREAMS = tuple(f".{kind.value}" for kind in (Kind.DELTA, Kind.SNAPSHOT, Kind.CHANGELOG))
 
 
 def is_stream(path: str) -> bool:
@@ -22,13 +22,13 @@ def is_stream(path: str) -> bool:
 
     By its path below the query, or below the folder that the query is in.
     """
-    name = versioned_name(path.rpartition("/")[2]) if "state" in path.split("/")[:2] else None
-    return name is not None and name.kind in _STREAMS
+    # Asked of every file, and there may be tens of thousands: names are not taken apart for it.
+    return path.endswith(_STREAMS) and "state" in path.split("/", 2)[:2]
 
 
 def has_end(path: str, conf: Mapping[str, str]) -> bool:
     """Whether its last bytes tell if it is whole, in a query with this configuration."""
-    return codec_name(conf.get(CODEC, DECODABLE)) == DECODABLE and is_stream(path)
+    return is_stream(path) and codec_name(conf.get(CODEC, DECODABLE)) == DECODABLE
 
 
 def check_end(path: str, tail: bytes) -> None:

@@ -21,6 +21,8 @@ _CHECKSUM_BITS = 0x0FFFFFFF
 
 END_BYTES = _HEADER.size
 """How long the empty block is that ends a stream."""
+_NOTHING = bytes(END_BYTES - len(_MAGIC) - 1)
+"""Its sizes and its checksum."""
 
 _MASK = 0xFFFFFFFF
 _P1, _P2, _P3, _P4, _P5 = 2654435761, 2246822519, 3266489917, 668265263, 374761393
@@ -70,10 +72,8 @@ class Inflated:
 
 def is_end(block: bytes) -> bool:
     """Whether this is the empty block that ends a stream."""
-    if len(block) != END_BYTES:
-        return False
-    magic, token, *sizes = _HEADER.unpack(block)
-    return magic == _MAGIC and token & 0xF0 == _RAW and not any(sizes)
+    at = len(_MAGIC)
+    return block[:at] == _MAGIC and block[at + 1 :] == _NOTHING and block[at] & 0xF0 == _RAW
 
 
 def framed(data: bytes, *, level: int) -> bytes:

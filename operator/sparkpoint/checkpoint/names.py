@@ -3,6 +3,7 @@
 Nothing here reads a file.
 """
 
+import functools
 import re
 from dataclasses import dataclass
 from enum import Enum
@@ -100,6 +101,7 @@ def provider_name(class_name: str) -> str | None:
     return _PROVIDERS.get(class_name)
 
 
+@functools.lru_cache(maxsize=16)
 def codec_name(text: str) -> str | None:
     """The short name of a compression codec, also out of its class; None for an unknown one."""
     short = text.rpartition(".")[2].removesuffix("CompressionCodec").lower()

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["children_of", "entry_of", "objects_below", "sizes_below", "unfinished_uploads"]
 
-_PAGES = 5
-"""Of a thousand objects each: how far a listing goes that must not take long."""
+_PAGES = 1
+"""Of a thousand objects each: how far a listing goes that must not grow with the history."""
 
 
 def entry_of(path: str, answer: Mapping[str, Any]) -> Entry:
