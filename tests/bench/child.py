@@ -16,7 +16,7 @@ from sparkpoint.savepoint import CaptureRequest, Repository, Savepoint
 from sparkpoint.state import RepartitionRequest, repartition
 from sparkpoint.state.diff import DiffRequest, diff_state
 from sparkpoint.state.query import QueryRequest, query_state
-from tests.bench.measure import settle
+from tests.bench.measure import ready_memory, settle
 from tests.bench.stores import Watch, leave_to_the_kernel, open_watched
 
 __all__ = ["main"]
@@ -34,6 +34,7 @@ def main(arguments: list[str]) -> int:
         leave_to_the_kernel()
     # Here, not in the parent: whatever it makes ready is lost again while the interpreter starts.
     settle(Path(task["warm"]) if "warm" in task else None)
+    ready_memory()
     watch = Watch()
     begun, used = time.perf_counter(), _processor()
     numbers = operation(task, watch)

@@ -14,7 +14,17 @@ from pathlib import Path
 from dev.console import Problem
 from tests.bench.machine import cores
 
-__all__ = ["Figure", "Sample", "Series", "bound_of", "remove", "run_ours", "run_peer", "settle"]
+__all__ = [
+    "Figure",
+    "Sample",
+    "Series",
+    "bound_of",
+    "ready_memory",
+    "remove",
+    "run_ours",
+    "run_peer",
+    "settle",
+]
 
 _SYNC_SHARE = 0.35
 _MEMORY = 3 * 1024**3
@@ -121,6 +131,7 @@ def run_ours(
 
 def run_peer(*commands: Sequence[str]) -> Sample:
     """Run commands one after the other; of several, the last one is a sync."""
+    ready_memory()
     begun = last = time.perf_counter()
     for command in commands:
         last = time.perf_counter()
@@ -133,18 +144,22 @@ def run_peer(*commands: Sequence[str]) -> Sample:
 def settle(source: Path | None = None) -> None:
     """Write out what earlier runs left dirty, so that nobody pays for somebody else.
 
-    `source` is copied once and the copy removed: so what is read next is in the page cache. Then
-    memory is used and given back, more than is written next. A virtual machine may have lost both
-    to its host, which takes seconds per GiB to give them back.
+    `source` is copied once and the copy removed: so what is read next is in the page cache.
     """
     if source is not None:
         scratch = source.with_name("scratch")
         subprocess.run(["cp", "-r", str(source), str(scratch)], check=True)
         shutil.rmtree(scratch)
     os.sync()
-    if source is not None:
-        # In a process of its own: its memory must not count for what is measured next.
-        subprocess.run([sys.executable, "-c", f"b'x' * {_MEMORY}"], check=True)
+
+
+def ready_memory() -> None:
+    """Use memory and give it back, more than anything measured needs.
+
+    A virtual machine loses what it does not use to its host, and waits long to get it back. In a
+    process of its own: this must not count for what is measured next.
+    """
+    subprocess.run([sys.executable, "-c", f"b'x' * {_MEMORY}"], check=True)
 
 
 def remove(*folders: Path) -> None:

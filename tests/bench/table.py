@@ -14,9 +14,9 @@ _HEADER = ("figure", "peer", "peer's", "ours", "ratio", "target", "met", "what b
 _METHOD = """\
 Every ratio comes from one run: peer and ours take turns on the same disk or server, the median of
 the repetitions counts, and before each measurement everything dirty is written out. **Page cache:**
-warm for both: before each measurement its source is copied once and the copy removed, which also
-has memory ready that a virtual machine would have to get from its host. **Hashing** is on in ours
-and absent in `cp`.
+warm for both: before each measurement its source is copied once and the copy removed. **Memory** is
+used and given back just before, as a virtual machine would have to get it from its host.
+**Hashing** is on in ours and absent in `cp`.
 **Durability:** ours ends with a sync of the file system, so what it says is saved survives a power
 failure. `cp -r` alone does not promise that; `cp -r; sync -f` does. So there are three lines: like
 against like twice (ours against `cp -r; sync -f`, and ours *left to the kernel*, without its sync,

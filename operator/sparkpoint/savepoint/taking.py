@@ -25,6 +25,7 @@ __all__ = ["QueryTaker", "TakenQuery"]
 
 _GROUP = 256
 """Small files that one thread takes in a row at most: a task costs more than a file."""
+_FIRST = 4
 _NEAR = 0.0005
 """Seconds for a small file within which it counts as near: a disk, and no server."""
 _TURNS = 16
@@ -209,16 +210,19 @@ class QueryTaker:
         return Content(digest, file.size, file.stamp) if digest else None
 
     def _read_files(self, files: list[PlannedFile], conf: Mapping[str, str]) -> dict[str, Content]:
-        contents: dict[str, Content] = {}
-        groups = list(_groups(files, threads=self._source.parallelism))
-        large = [group for group in groups if group[0].size >= SMALL]
-        small = [group for group in groups if group[0].size < SMALL]
+        contents, is_near = self._take_first(files, conf)
+        rest = [file for file in files if file.path not in contents]
+        here: list[Sequence[PlannedFile]] = []
         with ThreadPoolExecutor(self._source.parallelism, "capture") as pool:
-            futures = [pool.submit(self._take_group, group, conf) for group in large]
+            futures = []
+            for group in _groups(rest, threads=self._source.parallelism):
+                if is_near and group[0].size < SMALL:
+                    here.append(group)
+                else:
+                    futures.append(pool.submit(self._take_group, group, conf))
             try:
-                for taken in self._take_while_near(small, conf):
-                    contents |= taken
-                futures += [pool.submit(self._take_group, group, conf) for group in small]
+                for group in here:
+                    contents |= self._take_group(group, conf)
                 wait(futures, return_when=FIRST_EXCEPTION)
             finally:
                 # Also when interrupted: leaving the pool waits for all that is not cancelled.
@@ -233,19 +237,18 @@ class QueryTaker:
             raise failed[0]
         return contents
 
-    def _take_while_near(
-        self, groups: list[Sequence[PlannedFile]], conf: Mapping[str, str]
-    ) -> Iterator[dict[str, Content]]:
-        """Take small files off the list, until they turn out to be far away.
+    def _take_first(
+        self, files: Sequence[PlannedFile], conf: Mapping[str, str]
+    ) -> tuple[dict[str, Content], bool]:
+        """Take a few small files, and tell by them how to go on: whether they are near.
 
         Near ones are read in two thirds of the time by one thread: several hand the interpreter to
         each other at every call. Far ones are waited for, which many threads do better.
         """
-        while groups:
-            begun, group = time.monotonic(), groups.pop(0)
-            yield self._take_group(group, conf)
-            if time.monotonic() - begun > _NEAR * len(group):
-                return
+        first = [file for file in files if file.size < SMALL][:_FIRST]
+        begun = time.monotonic()
+        contents = self._take_group(first, conf)
+        return contents, time.monotonic() - begun < _NEAR * len(first)
 
     def _take_group(
         self, group: Sequence[PlannedFile], conf: Mapping[str, str]
