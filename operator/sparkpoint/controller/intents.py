@@ -19,6 +19,7 @@ from sparkpoint.controller.wishes import (
     kept_wish,
     restore_key,
     restore_wish,
+    sparing,
 )
 from sparkpoint.lifecycle.phases import UNTOUCHED
 from sparkpoint.lifecycle.record import Record, Revision, Run
@@ -69,10 +70,13 @@ class Intents:
         acceptance = self._accept(job, former)
         spec = acceptance.spec
         if spec is None:
-            return self._kept(job, former, invalid=acceptance.sentence)
+            spared = sparing(former, job.spec) if former is not None else None
+            return self._kept(job, spared, invalid=acceptance.sentence)
         script = await self._script(job, spec, afresh=afresh)
         if script.problem:
-            return self._kept(job, former or spec, script_missing=script.problem)
+            # What no revision holds is as old in the stored spec as that is; today's can be used.
+            kept = revisions.effective(former, spec) if former is not None else spec
+            return self._kept(job, kept, script_missing=script.problem)
         return await self._wished(job, spec, script)
 
     async def usable_spec(self, job: Job) -> JobSpec | None:

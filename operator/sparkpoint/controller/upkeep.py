@@ -112,6 +112,9 @@ class Upkeep:
         key, now, uid = seen.job.key, seen.world.now, seen.job.uid
         if spec.savepoints is None or not seen.stock.own:
             return None
+        if seen.intent.invalid:
+            # The rules at hand are of a former spec, and may be older than their last change.
+            return None
         basis = self._basis(seen, record)
         known = self._judged.get(uid)
         if known is not None and known.holds(basis, now):

@@ -15,6 +15,7 @@ from sparkpoint.api.errors import FieldError
 from sparkpoint.api.job import JobSpec
 from sparkpoint.api.pods import Driver, Executor
 from sparkpoint.api.policies import RestoreFrom
+from sparkpoint.api.scalars import OnDelete
 from sparkpoint.api.validation import validate
 from sparkpoint.controller.objects import template_errors, unsafe_templates
 from sparkpoint.controller.restores import Restorable
@@ -22,7 +23,15 @@ from sparkpoint.lifecycle.phases import Kind
 from sparkpoint.lifecycle.record import Adoption, Record, SinkPolicy
 from sparkpoint.lifecycle.world import Policy, RestoreWish, Wish
 
-__all__ = ["Acceptance", "accept", "adoption", "kept_wish", "restore_key", "restore_wish"]
+__all__ = [
+    "Acceptance",
+    "accept",
+    "adoption",
+    "kept_wish",
+    "restore_key",
+    "restore_wish",
+    "sparing",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +105,25 @@ def adoption(spec: JobSpec) -> Adoption | None:
     if checkpoint.adopt is None:
         return None
     return Adoption(location=checkpoint.adopt, query=checkpoint.adopt_as)
+
+
+def sparing(former: JobSpec, present: Mapping[str, Any]) -> JobSpec:
+    """The former spec, which deletes with the job only what the present one says to delete, too.
+
+    The former one may be older than the last change of that, and the present one cannot be used:
+    what it does not say, or not so that it can be read, stays.
+    """
+    checkpoint, saved = former.checkpoint, former.savepoints
+    if not _deletes(present, "checkpoint"):
+        checkpoint = checkpoint.model_copy(update={"on_delete": OnDelete.RETAIN})
+    if saved is not None and not _deletes(present, "savepoints"):
+        saved = saved.model_copy(update={"on_delete": OnDelete.RETAIN})
+    return former.model_copy(update={"checkpoint": checkpoint, "savepoints": saved})
+
+
+def _deletes(spec: Mapping[str, Any], part: str) -> bool:
+    said = spec.get(part)
+    return isinstance(said, Mapping) and said.get("onDelete") == OnDelete.DELETE.value
 
 
 def kept_wish(

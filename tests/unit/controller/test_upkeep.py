@@ -2,6 +2,7 @@
 go, objects that somebody deleted, pods that are left."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -33,7 +34,7 @@ from sparkpoint.controller.retention import Verdict, judge
 from sparkpoint.controller.savepointuses import SavepointUses, mentions, names_of
 from sparkpoint.runtime.model import EndReason
 from tests.unit.controller.fakecluster import FakeCluster
-from tests.unit.controller.simulation import KEY, NAME, NAMESPACE, SPEC, Simulation
+from tests.unit.controller.simulation import KEY, NAME, NAMESPACE, SPEC, Simulation, is_released
 
 SERVICES = Kind("v1", "Service", "services")
 HOUR = timedelta(hours=1)
@@ -42,10 +43,14 @@ HOUR = timedelta(hours=1)
 def running(**changes: Any) -> Simulation:
     """A job that has been there for long."""
     simulation = Simulation({**SPEC, **changes})
+    begin(simulation)
+    return simulation
+
+
+def begin(simulation: Simulation) -> None:
     born = {"creationTimestamp": "2026-10-01T00:00:00Z"}
     simulation.cluster.edit(JOBS, NAMESPACE, NAME, lambda body: body["metadata"].update(born))
     simulation.settle(simulation.is_running)
-    return simulation
 
 
 def pass_time(simulation: Simulation, time: timedelta) -> None:
@@ -361,6 +366,135 @@ def test_why_a_savepoint_stays_is_written_once() -> None:
     written = [name for verb, kind, name in simulation.cluster.writes if kind == "SparkSavepoint"]
     assert written == []
     assert simulation.savepoint("older")["status"]["expiresAt"] == status["expiresAt"]
+
+
+SCRIPT = {"configMap": {"name": "code", "key": "job.py"}}
+
+
+def removed(pod: Object) -> dict[str, Any]:
+    """What a worker answers that removes a savepoint or checkpoints."""
+    arguments = pod["spec"]["containers"][0]["args"]
+    return {"answer": "Disposed" if "dispose" in arguments else "Removed"}
+
+
+def running_from_config_map(**changes: Any) -> Simulation:
+    simulation = Simulation({**SPEC, "application": {"script": SCRIPT}, **changes})
+    simulation.world.answers = removed
+    simulation.cluster.add(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "code", "namespace": NAMESPACE},
+            "data": {"job.py": "print('one')"},
+        }
+    )
+    begin(simulation)
+    return simulation
+
+
+def lose_script(simulation: Simulation) -> None:
+    simulation.cluster.erase(CONFIG_MAPS, NAMESPACE, "code")
+
+
+def mistype(simulation: Simulation) -> None:
+    simulation.edit(image="")
+
+
+@pytest.mark.parametrize("spoil", [lose_script, mistype])
+def test_savepoints_that_newer_rules_keep_stay_while_the_spec_cannot_be_carried_out(
+    spoil: Callable[[Simulation], None],
+) -> None:
+    saved = SPEC["savepoints"]
+    simulation = running_from_config_map(savepoints={**saved, "retention": {"last": 1}})
+    simulation.edit(savepoints={**saved, "retention": {"last": 30}})
+    pass_time(simulation, timedelta(minutes=1))
+    for number in range(4):
+        add_savepoint(simulation, f"kept-{number}", age=(number + 1) * HOUR)
+
+    spoil(simulation)
+    pass_time(simulation, 2 * HOUR)
+
+    assert simulation.condition("Accepted")["status"] == "False"
+    assert left(simulation) == [f"kept-{number}" for number in range(4)]
+
+
+def test_savepoints_go_by_the_present_rules_though_the_script_is_missing() -> None:
+    saved = SPEC["savepoints"]
+    simulation = running_from_config_map(savepoints={**saved, "retention": {"last": 30}})
+    add_savepoint(simulation, "new", age=HOUR)
+    add_savepoint(simulation, "old", age=2 * HOUR)
+    lose_script(simulation)
+    pass_time(simulation, timedelta(minutes=1))
+
+    simulation.edit(savepoints={**saved, "retention": {"last": 1}})
+
+    simulation.settle(lambda: left(simulation) == ["new"])
+
+
+def test_savepoints_have_their_time_again_once_the_spec_is_corrected() -> None:
+    simulation = running(savepoints={**SPEC["savepoints"], "retention": {"last": 1}})
+    simulation.world.answers = removed
+    mistype(simulation)
+    add_savepoint(simulation, "new", age=HOUR)
+    add_savepoint(simulation, "old", age=2 * HOUR)
+    pass_time(simulation, timedelta(minutes=1))
+    assert left(simulation) == ["new", "old"]
+
+    simulation.edit(image=SPEC["image"])
+
+    simulation.settle(lambda: left(simulation) == ["new"])
+
+
+def deleted_with(
+    spoil: Callable[[Simulation], None], *, stored: str, present: str | None
+) -> Simulation:
+    """A job that is deleted while its spec cannot be carried out; its savepoint is `mine`."""
+
+    def parts(word: str | None) -> dict[str, Any]:
+        said = {} if word is None else {"onDelete": word}
+        return {name: {**SPEC[name], **said} for name in ("checkpoint", "savepoints")}
+
+    simulation = running_from_config_map(**parts(stored))
+    simulation.edit(**parts(present))
+    pass_time(simulation, timedelta(minutes=1))
+    add_savepoint(simulation, "mine", age=HOUR)
+    spoil(simulation)
+    pass_time(simulation, timedelta(minutes=2))
+    simulation.cluster.remove(JOBS, NAMESPACE, NAME)
+    simulation.settle(lambda: is_released(simulation))
+    return simulation
+
+
+@pytest.mark.parametrize("spoil", [lose_script, mistype])
+@pytest.mark.parametrize("present", ["Retain", None])
+def test_what_a_job_says_to_retain_stays_though_its_spec_cannot_be_carried_out(
+    spoil: Callable[[Simulation], None], present: str | None
+) -> None:
+    simulation = deleted_with(spoil, stored="Delete", present=present)
+
+    assert simulation.pods("worker") == []
+    assert left(simulation) == ["mine"]
+
+
+@pytest.mark.parametrize("spoil", [lose_script, mistype])
+def test_what_a_job_has_always_said_to_delete_goes_though_its_spec_cannot_be_carried_out(
+    spoil: Callable[[Simulation], None],
+) -> None:
+    simulation = deleted_with(spoil, stored="Delete", present="Delete")
+
+    assert len(simulation.pods("worker")) == 1
+    assert left(simulation) == []
+
+
+@pytest.mark.parametrize("odd", ["Delte", 3, None])
+def test_what_cannot_be_read_says_nothing_about_removing(odd: object) -> None:
+    def spoil(simulation: Simulation) -> None:
+        simulation.edit(checkpoint={**SPEC["checkpoint"], "onDelete": odd}, savepoints=odd, image=1)
+
+    simulation = deleted_with(spoil, stored="Delete", present="Delete")
+
+    assert simulation.pods("worker") == []
+    assert left(simulation) == ["mine"]
 
 
 def judgements(monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
