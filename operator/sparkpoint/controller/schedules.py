@@ -51,8 +51,18 @@ def periodic_times(job: str, savepoints: Iterable[Object]) -> list[datetime]:
         for body in savepoints
         if (name := str(metadata(body)["name"])).startswith(prefix)
     ]
-    whole = [stamp for stamp in stamps if stamp.isdecimal() and len(stamp) == len("202611161200")]
-    return sorted(datetime.strptime(stamp, _STAMP).replace(tzinfo=UTC) for stamp in whole)
+    times = [_time(stamp) for stamp in stamps]
+    return sorted(time for time in times if time is not None)
+
+
+def _time(stamp: str) -> datetime | None:
+    """None: somebody gave a savepoint of their own nearly such a name."""
+    if not stamp.isdecimal() or len(stamp) != len("202611161200"):
+        return None
+    try:
+        return datetime.strptime(stamp, _STAMP).replace(tzinfo=UTC)
+    except ValueError:
+        return None
 
 
 def newest_periodic(job: str, savepoints: Iterable[Object]) -> str | None:

@@ -368,6 +368,17 @@ def test_why_a_savepoint_stays_is_written_once() -> None:
     assert simulation.savepoint("older")["status"]["expiresAt"] == status["expiresAt"]
 
 
+@pytest.mark.parametrize("stamp", ["000000000000", "202613011200"])
+def test_a_savepoint_whose_name_is_nearly_one_of_the_schedule_holds_nothing_up(stamp: str) -> None:
+    simulation = running()
+    add_savepoint(simulation, f"{NAME}-periodic-{stamp}", age=HOUR, trigger="Manual")
+    driver = next(iter(simulation.world.drivers.values()))
+
+    driver.end(EndReason.SCRIPT_FAILED, 1, "a bug", clean=False)
+
+    simulation.settle(lambda: simulation.is_running() and simulation.status["attempt"] == 2)
+
+
 SCRIPT = {"configMap": {"name": "code", "key": "job.py"}}
 
 
