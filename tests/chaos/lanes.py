@@ -59,7 +59,8 @@ def judged(run: Run, played: Played) -> Iterator[tuple[Case, Result | None]]:
     for case in run.cases:
         if case.phase in played.struck:
             yield case, Result("passed", round(played.seconds, 1), _today())
-        elif len(run.cases) > 1 and case.phase not in played.missed:
+        elif len(run.cases) > 1:
+            # Also where nothing was there to strike: the strike before may have taken it.
             yield case, None
         elif case.phase in played.missed or planned:
             yield case, Result("not applicable", 0, _today(), _why(case, played.missed))

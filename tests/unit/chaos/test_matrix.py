@@ -125,6 +125,12 @@ _STOP_AND_LAUNCH = Run(Kind.UPGRADE, (Phase.STOP, Phase.LAUNCH), Fault.S3)
             ["not applicable"],
             id="nothing there to strike",
         ),
+        pytest.param(
+            Run(Kind.UPGRADE, (Phase.STOP, Phase.LAUNCH), Fault.EXECUTOR),
+            Played(struck=[Phase.STOP], missed=[Phase.LAUNCH], ended="Upgrade Succeeded"),
+            ["passed", None],
+            id="nothing there to strike any more, perhaps: so it is, too",
+        ),
     ],
 )
 def test_a_cell_is_ticked_only_if_its_fault_struck_in_its_phase(
