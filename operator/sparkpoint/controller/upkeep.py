@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from sparkpoint.api.job import JobSpec
+from sparkpoint.api.policies import Retention
 from sparkpoint.controller.cache import ObjectCache
 from sparkpoint.controller.cluster import SAVEPOINTS, Cluster, Object, create_or_get, metadata
 from sparkpoint.controller.drift import Drift
@@ -44,6 +45,7 @@ class _Judged:
     savepoints: tuple[Object, ...]
     index: Index
     generation: int
+    rules: Retention | None
     references: object
     until: datetime
 
@@ -53,6 +55,7 @@ class _Judged:
             self.savepoints is other.savepoints
             and self.index is other.index
             and (self.generation, self.references) == (other.generation, other.references)
+            and self.rules == other.rules
             and now < self.until
         )
 
@@ -115,7 +118,7 @@ class Upkeep:
         if seen.intent.invalid:
             # The rules at hand are of a former spec, and may be older than their last change.
             return None
-        basis = self._basis(seen, record)
+        basis = self._basis(seen, spec, record)
         known = self._judged.get(uid)
         if known is not None and known.holds(basis, now):
             return None
@@ -141,12 +144,13 @@ class Upkeep:
         self._judged[uid] = replace(basis, until=min([*ends, longest]))
         return None
 
-    def _basis(self, seen: Observation, record: Record) -> _Judged:
+    def _basis(self, seen: Observation, spec: JobSpec, record: Record) -> _Judged:
         """What a judgement about savepoints depends on, but for the time."""
         return _Judged(
             savepoints=seen.stock.everything,
             index=self._uses.shown(seen.job.key.namespace, seen.world.now),
             generation=seen.job.generation,
+            rules=_rules(spec),
             references=record.references(),
             until=seen.world.now,
         )
@@ -225,7 +229,7 @@ def _judge(
     record: Record,
     users_of: Callable[[Object], Iterable[str]],
 ) -> tuple[Verdict, ...]:
-    rules = spec.savepoints.retention if spec.savepoints is not None else None
+    rules = _rules(spec)
     if rules is None:
         return ()
     key, own = seen.job.key, mentions(replace(seen.job, record=record))
@@ -234,6 +238,10 @@ def _judge(
         mine = [] if own.isdisjoint(names_of(body)) else [key.name]
         users[metadata(body)["name"]] = [*mine, *users_of(body)]
     return judge(key, seen.stock.own, rules, users=users, now=seen.world.now)
+
+
+def _rules(spec: JobSpec) -> Retention | None:
+    return spec.savepoints.retention if spec.savepoints is not None else None
 
 
 def _is_news(verdict: Verdict) -> bool:

@@ -3,11 +3,13 @@ go, objects that somebody deleted, pods that are left."""
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from sparkpoint.api.job import JobSpec
 from sparkpoint.controller.cache import ObjectCache
 from sparkpoint.controller.cluster import (
     BUDGETS,
@@ -27,6 +29,7 @@ from sparkpoint.controller.errors import (
     UnavailableError,
     UnprocessableError,
 )
+from sparkpoint.controller.intents import Intent, Intents
 from sparkpoint.controller.jobs import Job, read_job
 from sparkpoint.controller.keys import FINALIZER, Key
 from sparkpoint.controller.podfacts import lingers
@@ -532,6 +535,25 @@ def test_savepoints_that_stay_are_not_judged_at_every_look(
     pass_time(simulation, timedelta(minutes=30))
 
     assert len(found) <= 1
+
+
+def test_savepoints_are_judged_again_once_other_rules_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it was that made them hold: it need not be a change of the job's own."""
+    saved = SPEC["savepoints"]
+    simulation = running(savepoints={**saved, "retention": {"last": 30}})
+    simulation.world.answers = removed
+    add_savepoint(simulation, "new", age=HOUR)
+    add_savepoint(simulation, "old", age=2 * HOUR)
+    pass_time(simulation, timedelta(minutes=5))
+    fewer = JobSpec.model_validate({**SPEC, "savepoints": {**saved, "retention": {"last": 1}}})
+    read = Intents.read
+
+    async def other(self: Intents, job: Job, *, afresh: bool = False) -> Intent:
+        return replace(await read(self, job, afresh=afresh), spec=fewer)
+
+    monkeypatch.setattr(Intents, "read", other)
+
+    simulation.settle(lambda: left(simulation) == ["new"], passes=60)
 
 
 def test_a_savepoint_whose_time_comes_goes_though_nothing_else_happens(
