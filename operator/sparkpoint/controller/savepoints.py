@@ -146,8 +146,9 @@ class SavepointReconciler:
         if status == view.status:
             return False
         written = await self._cluster.replace_status({**view.body, "status": status})
-        self._cache.put(view.job, written)
-        self._written[view.key] = str(metadata(written).get("resourceVersion"))
+        if self._cache.put(view.job, written):
+            # Else the watch was faster, and has told the job.
+            self._written[view.key] = str(metadata(written).get("resourceVersion"))
         return True
 
     def wrote(self, body: Object) -> bool:

@@ -26,6 +26,7 @@ from sparkpoint.runtime.model import (
 )
 from sparkpoint.worker.tasks import parse
 from tests.unit.controller.simulation import (
+    KEY,
     NAME,
     NAMESPACE,
     QUERY,
@@ -683,3 +684,26 @@ def test_an_operation_that_ends_without_its_savepoint_fails_it() -> None:
 
     assert phase(simulation, name) == "Failed"
     assert "ended without it" in simulation.savepoint(name)["status"]["message"]
+
+
+def test_what_a_watch_shows_before_the_pass_that_wrote_it_goes_on_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    simulation = running()
+    ask(simulation)
+    shown: list[Object] = []
+    replace_status = simulation.cluster.replace_status
+
+    async def show_at_once(body: Object) -> Object:
+        written = await replace_status(body)
+        if body["kind"] == SAVEPOINTS.kind:
+            simulation.operator.savepoint_cache.put(KEY, written)
+            simulation.operator.savepoints.wrote(written)
+            shown.append(written)
+        return written
+
+    monkeypatch.setattr(simulation.cluster, "replace_status", show_at_once)
+    simulation.run_savepoints()
+
+    assert shown
+    assert not simulation.operator.savepoints.wrote(shown[-1])
