@@ -117,7 +117,7 @@ class Intents:
         if known is not None and known[0] == job.generation:
             return known[1]
         acceptance = accept(job.spec, former=former, unsafe_pods=self._unsafe_pods)
-        if acceptance.spec is not None and acceptance.spec == former:
+        if acceptance.spec is not None and former is not None and _same(acceptance.spec, former):
             # Nearly always: then one copy will do.
             acceptance = replace(acceptance, spec=former)
         self._judged[job.uid] = (job.generation, acceptance)
@@ -160,6 +160,11 @@ class Intents:
         if wanted is None or restore_key(wanted) == job.record.restored:
             return None
         return await find_restorable(self._cluster, job.key, wanted)
+
+
+def _same(one: JobSpec, other: JobSpec) -> bool:
+    """As JSON: to Python 1, 1.0 and True are equal, in a pod template they are not."""
+    return one == other and one.model_dump_json() == other.model_dump_json()
 
 
 def can_turn_back(job: Job) -> bool:

@@ -211,9 +211,10 @@ class FakeCluster:
     ) -> Object:
         """As a user, or the kubelet: change an object; a changed spec is a new generation."""
         known = self._found(kind, namespace, name)
-        spec = copied(known.get("spec"))
+        # As JSON: to Python 1 and True are equal.
+        spec = json.dumps(known.get("spec"), sort_keys=True)
         change(known)
-        if known.get("spec") != spec:
+        if json.dumps(known.get("spec"), sort_keys=True) != spec:
             known["metadata"]["generation"] += 1
         changed: Object = copied(self._touch(known))
         return changed

@@ -274,6 +274,16 @@ def test_a_corrected_spec_is_carried_out() -> None:
     assert simulation.condition("Accepted")["status"] == "True"
 
 
+def test_a_truth_value_in_place_of_a_number_is_a_change() -> None:
+    """They are the same to Python, and not to Kubernetes."""
+    simulation = running({**SPEC, "driver": {"podTemplate": {"spec": {"enableServiceLinks": 0}}}})
+
+    simulation.edit(driver={"podTemplate": {"spec": {"enableServiceLinks": False}}})
+    simulation.settle(lambda: simulation.is_running() and simulation.status["epoch"] == 2)
+
+    assert simulation.status["lastOperation"]["kind"] == "Upgrade"
+
+
 def test_a_job_whose_script_is_not_there_waits_for_it() -> None:
     wanted = {"configMap": {"name": "code", "key": "job.py"}}
     simulation = Simulation({**SPEC, "application": {"script": wanted}})
