@@ -15,6 +15,10 @@ __all__ = ["ObjectCache"]
 
 _WORD: Final = 100
 """Characters: what is longer is nobody else's word."""
+_UNIQUE: Final = frozenset({"resourceVersion", "uid", "containerID", "time"})
+_MOMENTS: Final = ("At", "Time", "Timestamp")
+"""How the names of fields end that hold a time. What such fields say is new at every change: early
+CPython 3.12 never lets go of a word (python/cpython#113993), and days of changes would add up."""
 
 
 class ObjectCache:
@@ -75,10 +79,15 @@ def _lean(value: Any) -> Any:
     if isinstance(value, str):
         return intern(value) if len(value) <= _WORD else value
     if isinstance(value, dict):
-        return {intern(name): _lean(each) for name, each in value.items()}
+        return {intern(name): _lean_field(name, each) for name, each in value.items()}
     if isinstance(value, list):
         return [_lean(each) for each in value]
     return value
+
+
+def _lean_field(name: str, value: Any) -> Any:
+    unique = isinstance(value, str) and (name in _UNIQUE or name.endswith(_MOMENTS))
+    return value if unique else _lean(value)
 
 
 def _version(body: Object) -> int:

@@ -94,6 +94,18 @@ def test_words_that_objects_have_in_common_are_there_once() -> None:
     assert one["metadata"]["labels"]["team"] is other["metadata"]["labels"]["team"]
 
 
+@pytest.mark.parametrize("field", ["resourceVersion", "uid", "completedAt", "lastTransitionTime"])
+def test_what_no_other_version_says_again_is_not_kept_as_a_word(field: str) -> None:
+    cache = ObjectCache()
+    for name in ("a", "b"):
+        text = json.dumps({"metadata": {"name": name}, "status": [{field: "2026-11-17T10:00:00Z"}]})
+        cache.put(KEY, json.loads(text))
+
+    one, other = cache.of(KEY)
+
+    assert one["status"][0][field] is not other["status"][0][field]
+
+
 JOB: Object = {
     "apiVersion": "sparkpoint.dev/v1alpha1",
     "kind": "StatefulSparkJob",
