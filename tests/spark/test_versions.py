@@ -1,5 +1,6 @@
 """The runs of the table of Spark versions: what takes a process down, and a small table."""
 
+import contextlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,9 +9,11 @@ from typing import Any
 import pyspark
 import pytest
 
-from tests.spark.versions import attempts
-from tests.spark.versions.attempts import CRASH, FAILED, Order, answered
-from tests.spark.versions.matrix import measure, minor
+from dev.console import Problem
+from tests.spark.versions import __main__ as command
+from tests.spark.versions import attempts, matrix
+from tests.spark.versions.attempts import CRASH, FAILED, Answer, Order, answered
+from tests.spark.versions.matrix import Measured, measure, minor
 from tests.spark.versions.page import document, page
 from tests.spark.versions.run import DEADLINE
 
@@ -60,6 +63,57 @@ def test_what_was_answered_is_not_asked_again_and_what_failed_is(
     assert processes.asked == [["b", "c"]]
     assert [each["rows"] for each in answers] == [[[1]]] * 3
     assert set(FAILED) == {CRASH, DEADLINE}
+
+
+@pytest.mark.parametrize(
+    ("died", "expected"),
+    [
+        (CRASH, "failed: CRASH in the first half"),
+        (DEADLINE, f"failed: {DEADLINE} in the first half"),
+        (None, "failed: NoQueryError between the halves"),
+        ("UNSUPPORTED_FEATURE", None),
+    ],
+)
+def test_only_what_spark_refuses_is_left_out_of_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, died: str | None, expected: str | None
+) -> None:
+    answer: Answer = {"rows": []} if died is None else {"died": died, "of": "the log"}
+
+    def played(_folder: Path, _name: str, _spark: str, orders: Sequence[Order]) -> Any:
+        return [answer for _ in orders]
+
+    monkeypatch.setattr(matrix, "answered", played)
+
+    measured = measure(
+        tmp_path, before=["4.2.1"], after=["4.2.1", "4.3.0"], cases=[("aggregation", "hdfs")]
+    )
+
+    cells = [("aggregation", "hdfs", "4.2", after) for after in ("4.2", "4.3")]
+    assert measured.results == ({} if expected is None else dict.fromkeys(cells, expected))
+    assert measured.checkpoints == {}
+
+
+@pytest.mark.parametrize("result", ["exact", "failed: CRASH"])
+def test_a_table_with_holes_does_not_pass_for_a_whole_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, result: str
+) -> None:
+    measured = Measured({("aggregation", "hdfs", "4.3", "4.3"): result}, {})
+
+    def played(folder: Path, **_: Any) -> Measured:
+        folder.mkdir(parents=True)
+        return measured
+
+    monkeypatch.setattr(command, "measure", played)
+    monkeypatch.setattr(command, "cache_root", lambda: tmp_path)
+    monkeypatch.setattr(command, "FILE", tmp_path / "table.json")
+    monkeypatch.setattr(command, "PAGE", tmp_path / "table.md")
+    whole = result == "exact"
+
+    with contextlib.nullcontext() if whole else pytest.raises(Problem, match="1 cells failed"):
+        command.main()
+
+    assert (tmp_path / "table.md").exists()
+    assert len(list((tmp_path / "versions").iterdir())) == (0 if whole else 1)
 
 
 @pytest.mark.soak

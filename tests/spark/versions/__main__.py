@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from dev.cache import cache_root, digest_of
-from dev.console import run_command, step
+from dev.console import Problem, run_command, step
 from tests.spark.versions.matrix import SPARKS, measure
 from tests.spark.versions.page import FILE, PAGE, document, page, rendered
 
@@ -33,9 +33,8 @@ def main() -> None:
     print(f"Wrote {FILE.name} and {PAGE.name}.")
     failed = [cell for cell, result in measured.results.items() if result.startswith("failed")]
     if failed:
-        print(f"{len(failed)} failed; run it again for these: {failed}")
-    else:
-        shutil.rmtree(folder)
+        raise Problem(f"{len(failed)} cells failed: {failed}", remedy="run it again for these.")
+    shutil.rmtree(folder)
 
 
 if __name__ == "__main__":

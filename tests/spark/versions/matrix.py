@@ -63,11 +63,17 @@ def measure(
     folder.mkdir(parents=True, exist_ok=True)
     repository = Repository.init(DirectoryStore(folder / "repository"))
     write_half(FIRST, folder / "input")
-    begun: dict[Cell, _Begun] = {}
+    halves: dict[Cell, _Begun | str] = {}
     for spark in before:
-        begun |= _first_half(folder, repository, spark, chosen)
+        halves |= _first_half(folder, repository, spark, chosen)
+    begun = {cell: each for cell, each in halves.items() if isinstance(each, _Begun)}
     write_half(SECOND, folder / "input")
-    results: dict[tuple[str, str, str, str], str] = {}
+    results = {
+        (query, provider, minor(spark), minor(other)): each
+        for (query, provider, spark), each in halves.items()
+        if isinstance(each, str)
+        for other in after
+    }
     for spark in after:
         results |= _second_half(folder, spark, begun)
     checkpoints = {
@@ -87,8 +93,9 @@ class _Begun:
 
 def _first_half(
     folder: Path, repository: Repository, spark: str, cases: tuple[Case, ...]
-) -> dict[Cell, _Begun]:
-    """Without those that cannot run there, or not be captured: a line tells of each."""
+) -> dict[Cell, _Begun | str]:
+    """Without those that cannot run there: a line tells of each. `failed: …` is what came of others
+    that there can be no second half of."""
     place = folder / f"on-{spark}"
     orders = {
         case: Order(
@@ -99,21 +106,28 @@ def _first_half(
         )
         for number, case in enumerate(cases)
     }
-    found: dict[Cell, _Begun] = {}
+    found: dict[Cell, _Begun | str] = {}
     for case, answer in _answers(folder, f"on-{spark}", spark, orders).items():
-        if "died" in answer:
+        if "died" in answer and answer["died"] not in FAILED:
             # A library of today may be too new for a Spark of yesterday.
             say(f"Spark {spark} does not run {case}: {answer['of'][-500:]}")
             continue
-        source = orders[case].checkpoint
-        try:
-            savepoint = _captured(repository, source, spark)
-            restored = _restored(repository, savepoint, folder / f"from-{spark}" / source.name)
-        except (CheckpointError, SavepointError) as error:
-            say(f"{case} of Spark {spark} cannot be captured: {error}")
-            continue
-        found[*case, spark] = _Begun(savepoint, restored, _rows(answer))
+        kept = folder / f"from-{spark}" / orders[case].checkpoint.name
+        found[*case, spark] = _begun(repository, orders[case].checkpoint, kept, spark, answer)
     return found
+
+
+def _begun(
+    repository: Repository, source: Path, kept: Path, spark: str, answer: Answer
+) -> _Begun | str:
+    if "died" in answer:
+        return f"failed: {answer['died']} in the first half"
+    try:
+        savepoint = _captured(repository, source, spark)
+        return _Begun(savepoint, _restored(repository, savepoint, kept), _rows(answer))
+    except (CheckpointError, SavepointError) as error:
+        say(f"{source} of Spark {spark} cannot be captured or restored: {error}")
+        return f"failed: {type(error).__name__} between the halves"
 
 
 def _captured(repository: Repository, source: Path, spark: str) -> Savepoint:

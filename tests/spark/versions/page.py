@@ -28,7 +28,8 @@ row by row, with what it must be, computed in plain Python.
   anything is stopped: see [state.md](state.md#will-the-new-code-go-on-from-it).
 - **wrong**: Spark runs on and says nothing. `state check`, and the operator before it stops a job,
   refuse these by what the files of the savepoint tell.
-- **failed**: its process broke down, or did not end in time. That says nothing; run it again.
+- **failed**: its process broke down, or did not end in time, or its savepoint could not be taken or
+  restored. That says nothing about Spark; run it again.
 
 A job that was brought to another Spark and does not prove itself is rolled back to the savepoint
 from before the change, which its former Spark wrote itself: see
