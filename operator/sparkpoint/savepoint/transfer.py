@@ -15,7 +15,7 @@ from sparkpoint.savepoint.publish import publish
 from sparkpoint.savepoint.table import Table
 from sparkpoint.storage import Store, chunks_of
 from sparkpoint.storage.digest import new_digester
-from sparkpoint.storage.errors import NotFoundError
+from sparkpoint.storage.errors import ChangedError, NotFoundError
 
 __all__ = ["copy_savepoint"]
 
@@ -78,8 +78,7 @@ def _mend(
         whole = pool.map(lambda digest: _is_whole(target, digest), looked_at)
         bad |= {digest for digest, good in zip(looked_at, whole, strict=True) if not good}
     progress.start(f"copy {present.key}", Amount(len(bad), 0))
-    writer = ObjectWriter(target, {})
-    tasks = [partial(_copy_over, writer, origin, target, each, progress) for each in sorted(bad)]
+    tasks = [partial(_copy_over, origin, target, digest, progress) for digest in sorted(bad)]
     run_all(tasks, threads=max(origin.parallelism, target.parallelism), name="copy")
     target.sync()
     if bad:
@@ -89,12 +88,20 @@ def _mend(
         )
 
 
-def _copy_over(
-    writer: ObjectWriter, origin: Store, target: Store, digest: str, progress: Progress
-) -> None:
-    # What is there may have the right size, and a store would take it for the right thing.
-    target.delete(object_path(digest))
-    _copy(writer, origin, digest, progress)
+def _copy_over(origin: Store, target: Store, digest: str, progress: Progress) -> None:
+    """Replace an object, which may have the right size and even be good by now, by a checked one.
+
+    What is there stays until then: if the origin's is no better, nothing is lost.
+    """
+    path = object_path(digest)
+    try:
+        size = origin.stat(path).size
+        target.copy(path, origin, path, digest=digest, size=size, verify=True)
+    except NotFoundError as error:
+        raise DamagedError(f"{origin.uri}/{path} is missing.") from error
+    except ChangedError as error:
+        raise DamagedError(f"{origin.uri}/{path} is damaged; it was not copied.") from error
+    progress.advance(Amount(1, size))
 
 
 def _is_whole(target: Store, digest: str) -> bool:

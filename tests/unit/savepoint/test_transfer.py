@@ -92,3 +92,22 @@ def test_a_savepoint_that_is_damaged_at_its_origin_is_told_as_such(
 
     with pytest.raises(DamagedError, match="is missing"):
         here.copy(savepoint, there)
+
+
+@pytest.mark.parametrize("which", ["large", "pack"])
+@pytest.mark.parametrize("damage", ["missing", "rotten"])
+def test_what_is_damaged_at_both_places_is_left_as_it_is(
+    copied: tuple[Repository, Repository, Savepoint], which: str, damage: str
+) -> None:
+    here, there, savepoint = copied
+    path = _objects(here, savepoint)[which]
+    size = here.store.stat(path).size
+    here.store.delete(path)
+    if damage == "rotten":
+        here.store.put(path, [bytes(size)])
+    there.store.put(path, [b"1" * size])
+
+    with pytest.raises(DamagedError, match=f"{path} is (missing|damaged)"):
+        here.copy(savepoint, there, verify=True)
+
+    assert there.store.read(path) == b"1" * size
