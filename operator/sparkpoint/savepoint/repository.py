@@ -34,7 +34,7 @@ from sparkpoint.savepoint.table import Table
 from sparkpoint.savepoint.transfer import copy_savepoint
 from sparkpoint.savepoint.verify import Verification, verify
 from sparkpoint.storage import Store
-from sparkpoint.storage.errors import AlreadyExistsError, NotFoundError
+from sparkpoint.storage.errors import AlreadyExistsError, BadLocationError, NotFoundError
 
 __all__ = ["Repository"]
 
@@ -229,7 +229,10 @@ def _missing(store: Store) -> str:
 
 def _has_savepoints(store: Store) -> bool:
     """Whether objects and the manifest of a savepoint are where a repository has them."""
-    folders, _ = store.children()
+    try:
+        folders, _ = store.children()
+    except BadLocationError:
+        return False  # a link to a folder: whatever this is, no repository has one
     if not {OBJECTS, SAVEPOINTS} <= set(folders):
         return False
     found = catalogue.read_all(store)

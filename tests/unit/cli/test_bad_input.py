@@ -164,6 +164,16 @@ def test_a_place_inside_a_repository_or_a_checkpoint(
     assert names("savepoint", "list") == ["before-upgrade"]
 
 
+@pytest.mark.parametrize("name", ["metadata", "repository.json"])
+def test_a_place_below_a_link_with_one_of_our_names(
+    repository: Path, here: Path, name: str
+) -> None:
+    (here / "above").mkdir()
+    (here / "above" / name).symlink_to("/")
+
+    run_well("savepoint", "restore", "before-upgrade", "--to", "above/target")
+
+
 def test_a_place_beside_checkpoints_and_files_of_others_with_our_names(
     repository: Path, here: Path
 ) -> None:

@@ -451,6 +451,15 @@ def test_places_that_are_no_repository_are_named(tmp_path: Path) -> None:
         Repository.init(DirectoryStore(tmp_path / "full"))
 
 
+def test_a_place_with_a_link_to_a_folder_is_no_repository(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "place").mkdir()
+    (tmp_path / "place/link").symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(NotARepositoryError, match="is not a savepoint repository"):
+        Repository.open(DirectoryStore(tmp_path / "place"))
+
+
 @pytest.mark.parametrize("damage", [b"", b'{"format":', b"{}", None])
 def test_a_lost_repository_json_is_written_anew_and_every_savepoint_is_there(
     repository: Repository, tmp_path: Path, damage: bytes | None

@@ -96,8 +96,8 @@ def _kind_of(folder: Store) -> str | None:
         folder.stat("metadata")
         # A job's folder may hold a query that is called `metadata`, but none without offsets.
         return "the checkpoint of a query" if any(folder.children("offsets")) else None
-    except (NotFoundError, AccessDeniedError):
-        return None  # what we may not look into is none of ours
+    except (NotFoundError, AccessDeniedError, BadLocationError):
+        return None  # what we may not look into, or what a link leads out to, is none of ours
 
 
 def _has_repository(folder: Store) -> bool:
