@@ -8,7 +8,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from sparkpoint.checkpoint.sink import SINK_LOG
+from sparkpoint.checkpoint.sink import SINK_LOG, read_sink_log
 from sparkpoint.runtime.explaining import explain, is_foreseen
 from sparkpoint.runtime.model import ErrorInfo
 from sparkpoint.runtime.options import RestoreOptions
@@ -130,7 +130,7 @@ def _known_sinks(manifest: Manifest, endpoint_url: str | None, mode: Mode) -> di
             continue
         try:
             sink = open_store(query.sink.uri, endpoint_url)
-            if not sink.children(SINK_LOG)[1] and mode is Mode.RESUME:
+            if mode is Mode.RESUME and _is_new(sink):
                 _believe_new(query.prefix, query.sink.uri)
             else:
                 found[query.prefix] = sink
@@ -146,6 +146,12 @@ def _known_sinks(manifest: Manifest, endpoint_url: str | None, mode: Mode) -> di
                 raise
             _believe(query.prefix, query.sink.uri, error)
     return found
+
+
+def _is_new(sink: Store) -> bool:
+    """Whether it has no batch; a driver that was killed in its first may have left hidden files."""
+    names = (entry.path.rsplit("/", 1)[-1] for entry in sink.children(SINK_LOG)[1])
+    return read_sink_log(names).latest is None
 
 
 _WAYS_OUT = (

@@ -117,6 +117,18 @@ def test_a_sink_without_a_log_is_believed_of_who_resumes_alone(
     assert "gone, has no _spark_metadata" in caplog.text
 
 
+def test_a_sink_whose_first_entry_was_never_finished_is_new(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    sink = written(tmp_path, 0)
+    world = World(tmp_path, sink)
+    (tmp_path / "sink" / SINK_LOG / ".0.5d1c.tmp").write_text("v1")
+
+    assert world.restore("resume") is None
+
+    assert "sink, has no _spark_metadata" in caplog.text
+
+
 @pytest.mark.parametrize("sink", [None, SinkInfo(kind="file")])
 def test_a_sink_that_nobody_knows_is_not_rewound(tmp_path: Path, sink: SinkInfo | None) -> None:
     world = World(tmp_path, sink)
