@@ -23,11 +23,12 @@ _T = TypeVar("_T")
 
 
 def keep_reserve(store: Store) -> None:
-    """Make the reserve if there is none; a store without room for it does without."""
-    try:
-        store.stat(RESERVE)
-    except NotFoundError:
-        with contextlib.suppress(FullError, AccessDeniedError):
+    """Make the reserve if there is none; a store without room for it, or that does not let us see
+    whether it is there, does without."""
+    with contextlib.suppress(FullError, AccessDeniedError):
+        try:
+            store.stat(RESERVE)
+        except NotFoundError:
             # Random, as some file systems keep no space for what compresses well.
             store.put(RESERVE, [os.urandom(_SIZE)])
 

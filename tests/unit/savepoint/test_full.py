@@ -7,7 +7,8 @@ import pytest
 
 from sparkpoint.savepoint import CaptureRequest, Repository, Savepoint
 from sparkpoint.savepoint.leases import read_leases
-from sparkpoint.storage import DirectoryStore
+from sparkpoint.savepoint.names import RESERVE
+from sparkpoint.storage import DirectoryStore, Entry
 from sparkpoint.storage.errors import AccessDeniedError, FullError
 from tests.unit.savepoint.synthetic import SyntheticQuery
 from tests.unit.savepoint.test_damaged_parent import Notes
@@ -134,3 +135,21 @@ def test_a_collection_is_foreseen_where_nothing_can_be_written(
 
     assert result.plan.bytes > 600_000
     assert ["without a lease" in note for note in notes.notes] == [True]
+
+
+class KnownPrefixes(DirectoryStore):
+    """As an S3 policy that allows what a repository of old has, and nothing else."""
+
+    def stat(self, path: str) -> Entry:
+        """Refuse to tell of the reserve, also whether it is there."""
+        if path == RESERVE:
+            raise AccessDeniedError(f"{self.uri}/{path} is forbidden.")
+        return super().stat(path)
+
+
+def test_a_store_that_refuses_the_reserve_is_collected_without(tmp_path: Path) -> None:
+    repository = Repository.init(KnownPrefixes(tmp_path / "repository"))
+
+    repository.collect()
+
+    assert not (tmp_path / "repository" / RESERVE).exists()
