@@ -26,6 +26,9 @@ __all__ = [
 class OutputError(Exception):
     """What the command has to say cannot be written down."""
 
+    exit = Exit.FAILED
+    """Unless the command itself has found something worse."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -50,11 +53,24 @@ class Answer:
 
 
 def emit(answer: Answer, settings: Settings) -> None:
-    """Print it."""
+    """Print it; what belongs on stderr also if stdout takes nothing, as OutputError says then."""
+    try:
+        _write(answer, settings)
+    except OutputError as error:
+        error.exit = answer.exit or Exit.FAILED
+        raise
+    finally:
+        _tell_besides(answer, settings)
+
+
+def _write(answer: Answer, settings: Settings) -> None:
     if settings.json:
         write_document(answer.document)
     elif answer.text:
         write_text(f"{printable(answer.text.rstrip())}\n")
+
+
+def _tell_besides(answer: Answer, settings: Settings) -> None:
     for note in () if settings.quiet else answer.notes:
         tell(f"Note: {note}")
     if answer.alarm:

@@ -91,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OutputError as error:
         # There is nowhere to print a document to.
         tell(f"Error: {error} {_DONE}")
-        return int(Exit.FAILED)
+        return int(error.exit)
     except Exception as error:
         # The outermost loop: whatever it is, it ends here as a sentence.
         if os.environ.get("SPARKPOINT_DEBUG") == "1":

@@ -248,6 +248,21 @@ def test_an_answer_that_cannot_be_printed_is_one_sentence(
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("closed", [">&-", "> /dev/full"])
+@pytest.mark.parametrize("shape", ["", "--json"])
+def test_damage_is_told_also_if_the_answer_cannot_be_printed(
+    repository: Path, closed: str, shape: str
+) -> None:
+    next(path for path in (repository / "objects").rglob("*") if path.is_file()).unlink()
+    line = f"{PROGRAM} savepoint verify --all {shape} {closed}"
+
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 5
+    assert "1 of 1 savepoints" in done.stderr
+    assert "The answer cannot be printed" in done.stderr
+
+
 def test_a_failure_is_told_also_if_its_document_cannot_be(here: Path) -> None:
     line = f"{PROGRAM} savepoint list --repository none --json"
 
