@@ -15,7 +15,7 @@ from sparkpoint.savepoint.publish import publish
 from sparkpoint.savepoint.table import Table
 from sparkpoint.storage import Store, chunks_of
 from sparkpoint.storage.digest import new_digester
-from sparkpoint.storage.errors import ChangedError, NotFoundError
+from sparkpoint.storage.errors import ChangedError, NotFoundError, TooLargeError
 
 __all__ = ["copy_savepoint"]
 
@@ -37,7 +37,9 @@ def copy_savepoint(
     present = catalogue.read_if_present(target, savepoint.path)
     if present is not None:
         _check_same(present, savepoint, target)
-    base = present or _base(target, savepoint)
+        _mend(origin, present, target, verify=verify, progress=progress)
+        return present
+    base = _base(target, savepoint)
     pins = [base.manifest.files.table] if base else []
     purpose, read = f"copy {savepoint.key}", [savepoint.manifest.files.table]
     with (
@@ -48,9 +50,6 @@ def copy_savepoint(
         # if somebody deletes the savepoint meanwhile and makes another of the same name.
         data = catalogue.manifest_bytes(origin, savepoint)
         table = catalogue.read_table(origin, savepoint)
-        if present is not None:
-            _mend(origin, present, table, target, verify=verify, progress=progress)
-            return present
         writer = ObjectWriter(target, _known(target, base))
         wanted = {*table.objects, savepoint.manifest.files.table}
         progress.start(purpose, Amount(len(wanted), 0))
@@ -61,31 +60,61 @@ def copy_savepoint(
 
 
 def _mend(
-    origin: Store,
-    present: Savepoint,
-    table: Table,
-    target: Store,
-    *,
-    verify: bool,
-    progress: Progress,
+    origin: Store, present: Savepoint, target: Store, *, verify: bool, progress: Progress
 ) -> None:
-    """Bring back what a savepoint lacks. Its manifest is there, so no collection takes it away."""
-    wanted = {*table.objects, present.manifest.files.table}
+    """Bring back what a savepoint lacks; if that is nothing, neither repository is written to, and
+    the origin is not even asked."""
+    look = partial(_bad_objects, target, present, verify=verify, progress=progress)
+    own = _own_table(target, present)
+    bad = None if own is None else look(own)
+    if bad is not None and not bad:
+        return
+    purpose, pins = f"copy {present.key}", [present.manifest.files.table]
+    with (
+        hold_to_read(origin, purpose, pins=pins, progress=progress),
+        hold(target, purpose, pins=pins),
+    ):
+        # What was deleted meanwhile is not damaged.
+        catalogue.reread(origin, present)
+        catalogue.reread(target, present)
+        table = own or catalogue.read_table(origin, present)
+        bad = {*pins, *look(table)} if bad is None else bad
+        _copy_all_over(origin, target, bad, purpose=purpose, progress=progress)
+    progress.note(
+        f"{present.key} was there already and damaged: {len(bad)} of its {len(table.objects) + 1} "
+        f"objects were missing or wrong, such as {object_path(min(bad))}. They were copied again."
+    )
+
+
+def _own_table(target: Store, present: Savepoint) -> Table | None:
+    """The table that the target has, which is the origin's; None if it is damaged."""
+    try:
+        return catalogue.read_table(target, present)
+    except (DamagedError, TooLargeError):
+        return None
+
+
+def _bad_objects(
+    target: Store, present: Savepoint, table: Table, *, verify: bool, progress: Progress
+) -> set[str]:
+    """Objects that are missing or have another size; with `verify`, or other bytes."""
     bad = {*lacking(target, table.files.values())}
-    looked_at = sorted(wanted - bad) if verify else [present.manifest.files.table]
+    if not verify:
+        return bad
+    looked_at = sorted(table.objects - bad)
     progress.start(f"verify {present.key}", Amount(len(looked_at), 0))
     with ThreadPoolExecutor(target.parallelism, "verify") as pool:
-        whole = pool.map(lambda digest: _is_whole(target, digest), looked_at)
-        bad |= {digest for digest, good in zip(looked_at, whole, strict=True) if not good}
-    progress.start(f"copy {present.key}", Amount(len(bad), 0))
+        whole = pool.map(lambda digest: _is_whole(target, digest, progress), looked_at)
+        return bad | {digest for digest, good in zip(looked_at, whole, strict=True) if not good}
+
+
+def _copy_all_over(
+    origin: Store, target: Store, bad: set[str], *, purpose: str, progress: Progress
+) -> None:
+    progress.start(purpose, Amount(len(bad), 0))
     tasks = [partial(_copy_over, origin, target, digest, progress) for digest in sorted(bad)]
     run_all(tasks, threads=max(origin.parallelism, target.parallelism), name="copy")
     target.sync()
-    if bad:
-        progress.note(
-            f"{present.key} was there already and damaged: {len(bad)} of its {len(wanted)} objects "
-            f"were missing or wrong, such as {object_path(min(bad))}. They were copied again."
-        )
 
 
 def _copy_over(origin: Store, target: Store, digest: str, progress: Progress) -> None:
@@ -104,15 +133,18 @@ def _copy_over(origin: Store, target: Store, digest: str, progress: Progress) ->
     progress.advance(Amount(1, size))
 
 
-def _is_whole(target: Store, digest: str) -> bool:
+def _is_whole(target: Store, digest: str, progress: Progress) -> bool:
     """Whether an object is what its name says, by reading it."""
-    digester = new_digester(like=digest)
+    digester, size = new_digester(like=digest), 0
     try:
         with target.open(object_path(digest)) as stream:
             for chunk in chunks_of(stream):
                 digester.update(chunk)
+                size += len(chunk)
     except NotFoundError:
         return False
+    finally:
+        progress.advance(Amount(1, size))
     return digester.hexdigest() == digest
 
 

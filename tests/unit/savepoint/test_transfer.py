@@ -1,16 +1,34 @@
 """Copying onto a savepoint that is there already brings back what it lacks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
-from sparkpoint.savepoint import CaptureRequest, Repository, Savepoint
-from sparkpoint.savepoint.errors import DamagedError
+from sparkpoint.savepoint import CaptureRequest, Repository, Savepoint, transfer
+from sparkpoint.savepoint.errors import DamagedError, NoSuchSavepointError
 from sparkpoint.savepoint.names import object_path
+from sparkpoint.savepoint.objects import lacking
+from sparkpoint.savepoint.progress import Amount, Silent
+from sparkpoint.savepoint.table import FileRecord
 from sparkpoint.storage import DirectoryStore, Store
 from tests.unit.savepoint.synthetic import SyntheticQuery
 from tests.unit.savepoint.test_damaged_parent import Notes
+
+
+class Counted(Silent):
+    """Progress in files, of the last phase."""
+
+    total = 0
+    done = 0
+
+    def start(self, what: str, total: Amount) -> None:
+        """Begin anew."""
+        self.total, self.done = total.files, 0
+
+    def advance(self, done: Amount) -> None:
+        """Add."""
+        self.done += done.files
 
 
 @pytest.fixture
@@ -67,6 +85,47 @@ def test_what_is_whole_is_neither_copied_nor_noted(
 
     assert {entry.path: entry.stamp for entry in there.store.list("objects")} == before
     assert notes.notes == []
+
+
+def test_a_copy_of_what_is_whole_writes_nowhere_and_does_not_ask_the_origin(
+    copied: tuple[Repository, Repository, Savepoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there, savepoint = copied
+    for entry in list(here.store.list("objects")):
+        here.store.delete(entry.path)
+    # Leases are created.
+    monkeypatch.setattr(type(there.store), "create", None)
+
+    assert here.copy(savepoint, there).id == savepoint.id
+
+
+@pytest.mark.parametrize("gone", ["here", "there"])
+def test_what_was_deleted_meanwhile_is_not_told_as_damage(
+    copied: tuple[Repository, Repository, Savepoint], gone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there, savepoint = copied
+    there.store.delete(_objects(here, savepoint)["large"])
+
+    def delete_then_look(store: Store, records: Iterable[FileRecord]) -> frozenset[str]:
+        (here if gone == "here" else there).delete(savepoint)
+        return lacking(store, records)
+
+    monkeypatch.setattr(transfer, "lacking", delete_then_look)
+
+    with pytest.raises(NoSuchSavepointError):
+        here.copy(savepoint, there)
+
+
+def test_every_object_that_is_read_is_progress(
+    copied: tuple[Repository, Repository, Savepoint],
+) -> None:
+    here, there, savepoint = copied
+    counted = Counted()
+
+    here.copy(savepoint, there, verify=True, progress=counted)
+
+    assert counted.total > 0
+    assert counted.done == counted.total
 
 
 def test_a_copy_does_not_rely_on_what_another_savepoint_there_lacks(
