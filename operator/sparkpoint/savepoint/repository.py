@@ -69,11 +69,19 @@ class Repository:
     @classmethod
     def open(cls, store: Store) -> "Repository":
         """Open what `init` made."""
+        found = cls.open_if_present(store)
+        if found is None:
+            raise NotARepositoryError(_missing(store))
+        return found
+
+    @classmethod
+    def open_if_present(cls, store: Store) -> "Repository | None":
+        """Open what `init` made; None if there is no `repository.json`, lost or never written."""
         where = f"{store.uri}/{REPOSITORY}"
         try:
             data = store.read(REPOSITORY, limit=65536)
-        except NotFoundError as error:
-            raise NotARepositoryError(_missing(store)) from error
+        except NotFoundError:
+            return None
         found = parse_document(_Identity, data, where, newest=NEWEST, way_out=_REMOVE)
         reads_all = found.digests is not None
         return cls(store, found.id, version=found.format, reads_all=reads_all)
@@ -84,18 +92,18 @@ class Repository:
 
         One that has savepoints but has lost its `repository.json` gets another.
         """
-        try:
-            return cls.open(store)
-        except NotARepositoryError:
-            lost = _has_savepoints(store)
-        version = _format_of(store) if lost else _of_empty(store)
+        present = cls.open_if_present(store)
+        if present is not None:
+            return present
+        lost = _savepoints_in(store)
+        version = _of_empty(store) if lost is None else _format_of(lost)
         document = canonical(_Identity(format=version, id=uuid.uuid4().hex))
         # If somebody else makes one at the same time, theirs is as good.
         with contextlib.suppress(AlreadyExistsError):
             store.create(REPOSITORY, document)
         keep_reserve(store)
         repository = cls.open(store)
-        repository.written_anew = lost
+        repository.written_anew = lost is not None
         return repository
 
     def capture(
@@ -219,7 +227,7 @@ _REMOVE = f"Restore it from a copy of the repository, or remove it: {_ANEW}"
 
 
 def _missing(store: Store) -> str:
-    if _has_savepoints(store):
+    if _savepoints_in(store) is not None:
         return f"{store.uri} has savepoints, but its {REPOSITORY} is lost. {_ANEW}"
     return (
         f"{store.uri} is not a savepoint repository: it has no {REPOSITORY}. Check the location; "
@@ -227,21 +235,22 @@ def _missing(store: Store) -> str:
     )
 
 
-def _has_savepoints(store: Store) -> bool:
-    """Whether objects and the manifest of a savepoint are where a repository has them."""
+def _savepoints_in(store: Store) -> Catalogue | None:
+    """What a repository without its file has; None if objects and the manifest of a savepoint are
+    not where a repository has them."""
     try:
         folders, _ = store.children()
     except BadLocationError:
-        return False  # a link to a folder: whatever this is, no repository has one
+        return None  # a link to a folder: whatever this is, no repository has one
     if not {OBJECTS, SAVEPOINTS} <= set(folders):
-        return False
+        return None
     found = catalogue.read_all(store)
-    return bool(found.savepoints) or any(each.newer for each in found.unreadable)
+    any_newer = any(each.newer for each in found.unreadable)
+    return found if found.savepoints or any_newer else None
 
 
-def _format_of(store: Store) -> Literal[1, 2]:
+def _format_of(found: Catalogue) -> Literal[1, 2]:
     """The oldest format in which all savepoints can be: what it was, or one that means less."""
-    found = catalogue.read_all(store)
     if newer := [each for each in found.unreadable if each.newer]:
         raise NewerFormatError(newer[0].problem)
     return max(savepoint.manifest.format for savepoint in found.savepoints)

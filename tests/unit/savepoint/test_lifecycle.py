@@ -1,9 +1,11 @@
 """What a person does with savepoints, one thing after the other, on a directory."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -32,7 +34,7 @@ from sparkpoint.savepoint.errors import (
 from sparkpoint.savepoint.manifest import SinkInfo
 from sparkpoint.savepoint.names import object_path
 from sparkpoint.savepoint.retention import RetentionPolicy
-from sparkpoint.storage import DirectoryStore
+from sparkpoint.storage import DirectoryStore, Entry
 from tests.unit.savepoint.synthetic import SyntheticQuery
 
 
@@ -484,6 +486,27 @@ def test_a_lost_repository_json_is_written_anew_and_every_savepoint_is_there(
     assert not Repository.init(store).written_anew
     assert again.find("one").id == one.id
     assert again.verify([one])[0].good
+
+
+def test_savepoints_are_read_once_to_write_a_lost_repository_json_anew(
+    repository: Repository, tmp_path: Path
+) -> None:
+    capture(repository, SyntheticQuery(tmp_path / "ck").run(2).root, "one")
+    repository.store.delete("repository.json")
+    read: list[str] = []
+
+    class Noting(DirectoryStore):
+        @contextmanager
+        def open_stamped(self, path: str) -> Iterator[tuple[BinaryIO, Entry]]:
+            read.append(path)
+            with super().open_stamped(path) as opened:
+                yield opened
+
+    assert Repository.init(Noting(tmp_path / "repository")).written_anew
+
+    assert [path for path in read if path.startswith("savepoints/")] == [
+        "savepoints/default/visits/one.json"
+    ]
 
 
 def test_a_lost_repository_json_is_not_written_anew_over_newer_savepoints(

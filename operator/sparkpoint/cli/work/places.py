@@ -56,11 +56,11 @@ def open_repository(settings: Settings, location: str) -> Repository:
 def make_repository(settings: Settings, location: str) -> Repository:
     """The repository that is there, or a new one in an empty place."""
     store = open_place(settings, location)
-    try:
-        return Repository.open(store)
-    except NotARepositoryError:
-        check_outside(settings, store)
-        return Repository.init(store)
+    present = Repository.open_if_present(store)
+    if present is not None:
+        return present
+    check_outside(settings, store)
+    return Repository.init(store)
 
 
 def check_outside(settings: Settings, place: Store) -> None:
