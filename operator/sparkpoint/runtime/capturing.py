@@ -6,6 +6,7 @@ Order, answers that it is ready, reads Go, and tells how far it is until it ends
 error (see orders.py). When its input ends the driver is gone, and so is the reason to go on.
 """
 
+import logging
 import os
 import signal
 import sys
@@ -32,6 +33,8 @@ from sparkpoint.storage import open_store
 
 __all__ = ["Capture", "Reporter", "main"]
 
+logger = logging.getLogger("sparkpoint.runtime")
+
 _PAUSE = 0.2
 """Seconds between two lines about how far it is."""
 _TRIGGER = "agent"
@@ -44,6 +47,8 @@ class Capture:
         self._order = order
         self._source = open_store(order.source, order.source_endpoint)
         self._repository = Repository.init(open_store(order.repository, order.repository_endpoint))
+        for note in self._repository.notes:
+            logger.warning("savepoint: %s", note)
         self._path = manifest_path(order.namespace, order.job, order.name)
 
     def prepare(self) -> None:

@@ -66,6 +66,16 @@ class Repository:
         """Its `repository.json` was lost, and `init` has written another one."""
         self._unread = version >= NEWEST and not reads_all
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know of how it was opened."""
+        if not self.written_anew:
+            return ()
+        return (
+            f"{self.store.uri} had lost its {REPOSITORY}; a new one says format {self.format}. "
+            f"{_SAY_AGAIN}",
+        )
+
     @classmethod
     def open(cls, store: Store) -> "Repository":
         """Open what `init` made."""
@@ -219,9 +229,10 @@ class Repository:
         catalogue.remove_tags(self.store, savepoint.id, tags)
 
 
+_SAY_AGAIN = 'If it said `"digests":"blake3"`, that has to be said again.'
 _ANEW = (
     "`sparkpoint savepoint create` into it, or `savepoint copy` to it, writes that file anew from "
-    "what the savepoints say; nothing else depends on it."
+    f"what the savepoints say; nothing else depends on it. {_SAY_AGAIN}"
 )
 _REMOVE = f"Restore it from a copy of the repository, or remove it: {_ANEW}"
 

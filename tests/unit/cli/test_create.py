@@ -278,4 +278,5 @@ def test_a_lost_repository_json_is_told_and_written_anew(
     assert refused.code == 4
     assert "savepoint create" in refused.err
     assert "had lost its repository.json" in made.err
+    assert "that has to be said again" in made.err
     assert names("savepoint", "list") == ["before-upgrade", "second"]

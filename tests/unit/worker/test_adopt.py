@@ -7,7 +7,7 @@ import pytest
 from sparkpoint.runtime.identity import folder_of_name
 from sparkpoint.storage import DirectoryStore
 from sparkpoint.worker.exits import Exit, exit_of
-from tests.unit.worker.asking import adopt, repository_of
+from tests.unit.worker.asking import adopt, capture, repository_of
 from tests.unit.worker.conftest import Place
 
 
@@ -191,3 +191,16 @@ def test_nothing_committed_is_an_answer(disk: Place, single: bool) -> None:
     answer = adopt(disk, checkpoint, *(("--query", "q") if single else ()))
 
     assert (answer.answer, exit_of(answer)) == ("NothingCommitted", Exit.OK)
+
+
+def test_a_repository_json_that_was_lost_is_told(
+    disk: Place, capfd: pytest.CaptureFixture[str]
+) -> None:
+    disk.query("visits", 3)
+    disk.publish()
+    capture(disk)
+    disk.store(disk.repository).delete("repository.json")
+
+    adopt(disk, disk.epoch_dir)
+
+    assert "had lost its repository.json" in capfd.readouterr().err

@@ -363,3 +363,16 @@ def test_the_answer_does_not_need_the_savepoint_to_stay(
     answer = capture(disk)
 
     assert (answer.answer, answer.batches, answer.details) == ("Captured", {"q": 5}, None)
+
+
+def test_a_repository_json_that_was_lost_is_told(
+    disk: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk.query("visits", 3)
+    disk.publish()
+    capture(disk)
+    disk.store(disk.repository).delete("repository.json")
+
+    capture(disk, name="second")
+
+    assert "had lost its repository.json" in caplog.text

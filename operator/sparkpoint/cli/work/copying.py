@@ -6,7 +6,7 @@ from sparkpoint.cli.answer import Answer, Settings
 from sparkpoint.cli.progress import shown_progress
 from sparkpoint.cli.render.documents import savepoint_document
 from sparkpoint.cli.render.savepoints import copy_text
-from sparkpoint.cli.work.places import make_repository, open_repository, written_anew
+from sparkpoint.cli.work.places import make_repository, open_repository
 
 __all__ = ["copy_to_repository"]
 
@@ -34,4 +34,4 @@ def copy_to_repository(
         "copiedBytes": progress.bytes,
     }
     text = copy_text(copied, there.store.uri, progress.bytes)
-    return Answer(document=document, text=text, notes=(*written_anew(there), *progress.notes))
+    return Answer(document=document, text=text, notes=(*there.notes, *progress.notes))

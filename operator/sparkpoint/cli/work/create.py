@@ -13,7 +13,6 @@ from sparkpoint.cli.work.places import (
     make_repository,
     open_place,
     queries_in,
-    written_anew,
 )
 from sparkpoint.cli.work.sinks import recorded_sinks
 from sparkpoint.savepoint import CaptureRequest, Savepoint
@@ -68,7 +67,7 @@ def create_savepoint(
         "savepoint": savepoint_document(result.savepoint),
         "readBytes": result.read_bytes,
     }
-    notes = (*written_anew(repository), *progress.notes, *_warnings(result.savepoint))
+    notes = (*repository.notes, *progress.notes, *_warnings(result.savepoint))
     return Answer(document=document, text=capture_text(result), notes=notes)
 
 

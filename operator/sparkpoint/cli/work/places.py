@@ -26,7 +26,6 @@ __all__ = [
     "open_place",
     "open_repository",
     "queries_in",
-    "written_anew",
 ]
 
 
@@ -121,14 +120,6 @@ def queries_in(source: Store) -> list[str]:
             "there, nor folders with them one level below. Check the path."
         )
     return queries
-
-
-def written_anew(repository: Repository) -> tuple[str, ...]:
-    """A note, if the repository had lost the file that makes it one."""
-    if not repository.written_anew:
-        return ()
-    uri, version = repository.store.uri, repository.format
-    return (f"{uri} had lost its repository.json; a new one says format {version}.",)
 
 
 @contextmanager

@@ -100,6 +100,8 @@ def take(adoption: Adoption, telling: Telling) -> Answer:
             message=f"No batch was ever committed in {source.uri}: there is no state to adopt.",
         )
     repository = Repository.init(store)
+    for note in repository.notes:
+        telling.note(note)
     try:
         made = repository.capture(source, _request(adoption, begun), progress=telling).savepoint
     except NameTakenError as error:

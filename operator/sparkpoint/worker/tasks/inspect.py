@@ -78,6 +78,8 @@ def inspect(wanted: Wanted, origin: _Origin | None, telling: Telling) -> Answer:
         else:
             there = Repository.open(open_store(origin.repository, origin.endpoint_url))
             repository = Repository.init(here)
+            for note in repository.notes:
+                telling.note(note)
             savepoint = there.copy(find(there, wanted), repository, progress=telling)
     except DamagedError as error:
         return Answer(answer="Corrupt", message=str(error), problems=(str(error),))
