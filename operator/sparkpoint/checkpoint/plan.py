@@ -197,10 +197,10 @@ def _lost_state(
 ) -> list[str]:
     """A warning if a query without state has traces of some in its logs.
 
-    A watermark only serves to forget state, and Spark runs a batch without new input only to let
-    state time out. Logs of format 1 have no other traces, so their absence proves nothing. Format 2
-    tells by the commit itself, and real-time mode, which ends batches by the clock, writes no
-    format 1.
+    Spark runs a batch without new input only to let state time out. A watermark only serves to
+    forget state, but a query may have one and none to forget. Logs of format 1 have no other
+    traces, so their absence proves nothing. Format 2 tells by the commit itself, and real-time
+    mode, which ends batches by the clock, writes no format 1.
     """
     if commit.version != 1:
         return []
@@ -208,15 +208,18 @@ def _lost_state(
     if trace is None:
         return []
     return [
-        f"{trace}, but there is no state/: it seems to be lost. Restoring this would start from "
-        "empty state; look for an older savepoint or a copy."
+        f"{trace} Restoring this would then start from empty state; look for an older savepoint or "
+        "a copy."
     ]
 
 
 def _watermark(offsets: OffsetEntry, commit: CommitEntry) -> str | None:
     if max(offsets.watermark_ms, commit.next_watermark_ms) <= 0:
         return None
-    return f"batch {offsets.batch} has a watermark, which is of use only in queries with state"
+    return (
+        f"batch {offsets.batch} has a watermark, but there is no state/: if the query has an "
+        "aggregation, join or deduplication, its state is lost; a watermark alone needs none."
+    )
 
 
 def _idle_batch(
@@ -232,7 +235,10 @@ def _idle_batch(
     for before, after in pairwise(known):
         read = any(offset is not None for _, offset in after.sources)
         if read and before.sources == after.sources:
-            return f"batch {after.batch} has no new input, which only happens in queries with state"
+            return (
+                f"batch {after.batch} has no new input, which only happens in queries with state, "
+                "but there is no state/: it seems to be lost."
+            )
     return None
 
 
