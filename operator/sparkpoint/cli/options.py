@@ -177,7 +177,9 @@ def _savepoints(ctx: click.Context, _: click.Parameter, incomplete: str) -> list
 
     Whoever presses a key does not wait for a server.
     """
-    place = ctx.params.get("repository") or ctx.params.get("origin") or ""
+    place = ctx.params.get("repository") or ctx.params.get("origin")
+    if not place:
+        return []
     try:
         found = [path.parts[-3:] for path in Path(place, "savepoints").glob("*/*/*.json")]
     except OSError:

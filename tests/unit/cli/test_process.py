@@ -92,6 +92,15 @@ def test_the_shell_completes_names_of_savepoints(repository: Path, checkpoint: P
     assert complete("sparkpoint savepoint show --repository none ") == []
 
 
+def test_the_shell_completes_no_names_without_a_repository(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SPARKPOINT_REPOSITORY")
+    monkeypatch.chdir(repository)
+
+    assert complete("sparkpoint savepoint show ") == []
+
+
 def test_bash_completes_paths_where_we_have_nothing_to_say(here: Path) -> None:
     (here / "precious folder").mkdir()
     (here / "a file").touch()
