@@ -39,6 +39,8 @@ class Verification:
     files: int
     bytes: int
     problems: tuple[str, ...]
+    as_captured: bool = False
+    """Whether all objects are what was captured: every copy has the same problems, if any."""
 
     @property
     def good(self) -> bool:
@@ -76,14 +78,15 @@ def _verify_one(content: "_Content", savepoint: Savepoint, *, phase: str) -> Ver
     try:
         table = catalogue.read_table(store, savepoint)
     except DamagedError as error:
-        problems = [str(error)]
+        problems, as_captured = [str(error)], False
     else:
         damaged = content.check(table, phase=phase)
+        as_captured = not damaged
         problems = _check_table(store, savepoint, table, damaged, content.cut_off(table))
     if problems and _is_gone(store, savepoint):
         return None
     count, size = savepoint.manifest.files.count, savepoint.manifest.files.bytes
-    return Verification(savepoint, count, size, tuple(problems))
+    return Verification(savepoint, count, size, tuple(problems), as_captured)
 
 
 def _is_gone(store: Store, savepoint: Savepoint) -> bool:

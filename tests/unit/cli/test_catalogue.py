@@ -1,11 +1,13 @@
 """`savepoint list`, `show`, `tag`, `delete`, `verify` and `copy`, and what savepoints go by."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.running import SAVEPOINT_KEYS, names, run, run_well
+from sparkpoint.savepoint import taking
+from tests.unit.cli.running import SAVEPOINT_KEYS, make_checkpoint, names, run, run_well
 
 VERIFIED = """{"answer": "Verified", "details": {"namespace": "default", "job": "visits",
 "queries": [{"name": "visits", "id": "1", "batch": 3, "rows": 47}]}}"""
@@ -187,6 +189,24 @@ def test_verify_reads_everything_and_tells_damage_by_exit_code(repository: Path)
     assert run("savepoint", "verify", "before-upgrade").code == 5
     assert run("savepoint", "verify").code == 2
     assert run("savepoint", "verify", "before-upgrade", "--all").code == 2
+
+
+def test_no_copy_is_recommended_for_what_was_captured_damaged(
+    repository: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = make_checkpoint(here / "cut")
+    os.truncate(query.root / "state/0/1/5.changelog", 10)
+    monkeypatch.setattr(taking, "has_end", lambda path, conf: False)  # as older versions did
+    run_well("savepoint", "create", "--checkpoint", "cut", "--job", "cut", "--name", "old")
+
+    cut = run("savepoint", "verify", "--all")
+    max((repository / "objects").rglob("*"), key=lambda path: path.stat().st_size).unlink()
+    both = run("savepoint", "verify", "--all")
+
+    assert (cut.code, both.code) == (5, 5)
+    assert "so is every copy: default/cut/old." in cut.err
+    assert "savepoint copy" not in cut.err
+    assert "savepoint copy" in both.err
 
 
 def test_a_manifest_of_a_newer_version_is_not_called_damaged_anywhere(repository: Path) -> None:

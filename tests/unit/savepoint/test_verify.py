@@ -150,6 +150,8 @@ def test_a_state_file_that_was_captured_truncated_is_found(
 
     savepoint = _capture(repository, tmp_path / "ck", "old")
 
-    problems = repository.verify([savepoint])[0].problems
+    (verified,) = repository.verify([savepoint])
+    assert verified.as_captured
+    problems = verified.problems
     assert [problem.split(".")[0] for problem in problems] == ["visits/state/0/1/3"]
     assert "3.snapshot is truncated" in problems[0]

@@ -49,6 +49,7 @@ def verify_savepoints(
     unknown = [each.message for each in loaded.values() if each.answer not in _TOLD]
     bad = [each.savepoint.key for each in verified if not each.good]
     bad += [each.path for each in found.unreadable if not each.newer]
+    lost = [each.savepoint.key for each in verified if not each.good and each.as_captured]
     newer = [each.path for each in found.unreadable if each.newer]
     total = len(verified) + len(found.unreadable)
     document = {
@@ -64,7 +65,7 @@ def verify_savepoints(
         document=document,
         text=verification_text(verified, found.unreadable),
         notes=(*progress.notes, *(_told(each) for each in loaded.values() if _counts(each))),
-        alarm=_alarm(repository.store.uri, bad, newer, total) or " ".join(unknown),
+        alarm=_alarm(repository.store.uri, bad, newer, lost=lost, total=total) or " ".join(unknown),
         exit=_exit(bad=bad, newer=newer, unknown=unknown),
     )
 
@@ -120,13 +121,25 @@ def _told(loaded: Loaded) -> str:
     return f"{key}: Spark has loaded {sum(_counts(loaded).values())} rows of state."
 
 
-def _alarm(uri: str, bad: Sequence[str], newer: Sequence[str], total: int) -> str:
+def _alarm(
+    uri: str, bad: Sequence[str], newer: Sequence[str], *, lost: Sequence[str], total: int
+) -> str:
+    """`lost`: those of the bad ones that no copy can repair."""
     sentences = []
     if bad:
         sentences.append(
-            f"{len(bad)} of {total} savepoints in {uri} are damaged: {', '.join(bad)}. If another "
-            "repository has them, `sparkpoint savepoint copy NAME --verify --from OTHER --to THIS` "
-            "repairs them, once a manifest that cannot be read is deleted; else delete them."
+            f"{len(bad)} of {total} savepoints in {uri} are damaged: {', '.join(bad)}."
+        )
+    if len(bad) > len(lost):
+        sentences.append(
+            "If another repository has them, `sparkpoint savepoint copy NAME --verify --from OTHER "
+            "--to THIS` repairs them, once a manifest that cannot be read is deleted; else delete "
+            "them."
+        )
+    if lost:
+        sentences.append(
+            f"What was captured was damaged already, and so is every copy: {', '.join(lost)}. "
+            "Use other savepoints."
         )
     if newer:
         sentences.append(
