@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from sparkpoint.checkpoint.endings import END_BYTES
 from sparkpoint.worker.model import Answer
 from sparkpoint.worker.process import answer_to
 from tests.spark.workloads import WORKLOADS
@@ -79,9 +80,9 @@ def test_a_deep_verification_loads_every_kind_of_state_and_counts_it(
 def test_state_that_spark_cannot_load_is_corrupt_although_every_digest_is_right(
     tmp_path: Path, epoch: Path
 ) -> None:
-    """The checkpoint was damaged before it was captured."""
+    """The checkpoint was damaged before it was captured, and not at its end, which is looked at."""
     (delta,) = (epoch / "aggregation-hdfs/state/0/0").glob("11.delta")
-    delta.write_bytes(b"not what Spark wrote")
+    delta.write_bytes(b"not what Spark wrote" + delta.read_bytes()[-END_BYTES:])
     (delta.parent / f".{delta.name}.crc").unlink(missing_ok=True)
     capture(tmp_path, "a")
 

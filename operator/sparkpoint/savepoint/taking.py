@@ -154,6 +154,7 @@ class QueryTaker:
                     held=self._known.held(self._source),
                     max_chain=max_chain,
                 )
+                self._refuse_lost(plan)
                 if not accept_doubtful:
                     self._refuse_doubtful(plan)
                 contents = self._take_files(plan)
@@ -171,6 +172,19 @@ class QueryTaker:
             "If the query runs, raise spark.sql.streaming.minBatchesToRetain, or capture more "
             "often so that less is copied each time; if it does not, the checkpoint is incomplete."
         ) from problem
+
+    def _refuse_lost(self, plan: BatchPlan) -> None:
+        """IncompleteError if the parent knows stateful operators of this query that are not there.
+
+        Wherever the checkpoint is now, and whatever Spark has purged: it never removes a folder of
+        state, and without one it would begin from nothing.
+        """
+        parent = self._known.query
+        if parent is None or parent.id != plan.query_id:
+            return
+        present = {operator.id for operator in plan.operators}
+        if lost := sorted({operator.id for operator in parent.operators} - present):
+            raise IncompleteError([f"state/{each}" for each in lost], batch=plan.batch)
 
     def _refuse_doubtful(self, plan: BatchPlan) -> None:
         if plan.doubts:

@@ -122,6 +122,21 @@ def test_state_that_was_lost_since_the_parent_is_named_without_ten_tries(
     assert listed.count("state") == 2
 
 
+def test_state_that_was_lost_is_told_also_of_a_copy_at_another_place(
+    repository: Repository, tmp_path: Path
+) -> None:
+    query = SyntheticQuery(tmp_path / "ck").run(3)
+    repository.capture(DirectoryStore(query.root), CaptureRequest(job="visits", name="one"))
+    shutil.copytree(query.root, tmp_path / "copy", ignore=shutil.ignore_patterns("state"))
+
+    with pytest.raises(IncompleteError, match="state/0"):
+        repository.capture(
+            DirectoryStore(tmp_path / "copy"), CaptureRequest(job="visits", name="two")
+        )
+
+    assert [each.manifest.name for each in repository.list().savepoints] == ["one"]
+
+
 def test_state_that_was_lost_before_the_first_capture_is_warned_of(
     repository: Repository, tmp_path: Path
 ) -> None:
