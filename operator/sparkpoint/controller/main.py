@@ -22,7 +22,6 @@ from sparkpoint.controller.definitions import check_definitions
 from sparkpoint.controller.errors import ClusterError, NotFoundError, UnfitError
 from sparkpoint.controller.handlers import register
 from sparkpoint.controller.health import serve_health
-from sparkpoint.controller.keys import JOB
 from sparkpoint.controller.leadership import (
     LEASE_NAME,
     FencedCluster,
@@ -45,7 +44,6 @@ _KINDS: Final = 3
 _CONNECTIONS: Final = 8
 """Of kopf, beside its watches: for finalizers."""
 _CIRCLES: Final = (10_000, 20, 50)
-_NOBODY: Final = "nobody-is-called-so"
 _ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
@@ -230,13 +228,12 @@ async def _check_ground(cluster: ApiServer, options: Options) -> None:
     await check_definitions(cluster)
 
 
-async def _check_resources(cluster: Cluster, namespaces: Sequence[str]) -> None:
+async def _check_resources(cluster: ApiServer, namespaces: Sequence[str]) -> None:
     """kopf looks for our resources once, at its start, and then waits for ever for none."""
     namespace = namespaces[0] if namespaces else "default"
     for kind in (JOBS, SAVEPOINTS):
         try:
-            # None of them: there may be ten thousand, and what reading them takes stays with us.
-            await cluster.list(kind, namespace, labels={JOB: _NOBODY})
+            await cluster.list(kind, namespace, labels={})
         except NotFoundError as error:
             raise UnfitError(
                 f"The API server knows no {kind.kind}: kubectl apply --server-side -f crds/"
