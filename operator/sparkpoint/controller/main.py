@@ -233,6 +233,7 @@ async def _check_resources(cluster: ApiServer, namespaces: Sequence[str]) -> Non
     namespace = namespaces[0] if namespaces else "default"
     for kind in (JOBS, SAVEPOINTS):
         try:
+            # All of them: with a selector, an API server whose cache is still filling answers 429.
             await cluster.list(kind, namespace, labels={})
         except NotFoundError as error:
             raise UnfitError(
