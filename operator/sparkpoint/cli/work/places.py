@@ -9,13 +9,7 @@ from sparkpoint.checkpoint.errors import CheckpointError, NotACheckpointError
 from sparkpoint.checkpoint.overview import find_queries
 from sparkpoint.cli.answer import Settings
 from sparkpoint.savepoint import Repository
-from sparkpoint.savepoint.errors import (
-    DamagedError,
-    MisplacedError,
-    NewerFormatError,
-    NotARepositoryError,
-)
-from sparkpoint.savepoint.names import REPOSITORY
+from sparkpoint.savepoint.errors import DamagedError, MisplacedError, NewerFormatError
 from sparkpoint.storage import DirectoryStore, Store, open_store
 from sparkpoint.storage.errors import AccessDeniedError, BadLocationError, NotFoundError
 
@@ -101,14 +95,11 @@ def _kind_of(folder: Store) -> str | None:
 
 def _has_repository(folder: Store) -> bool:
     try:
-        # First: `open` looks at what else there is, and folders above may hold anything.
-        folder.stat(REPOSITORY)
-        Repository.open(folder)
+        return Repository.open_if_present(folder) is not None
     except NewerFormatError:
         return True
-    except (NotFoundError, NotARepositoryError, DamagedError):
+    except DamagedError:
         return False  # others may call a file like that, too
-    return True
 
 
 def queries_in(source: Store) -> list[str]:
