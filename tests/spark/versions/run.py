@@ -70,6 +70,9 @@ def _run(spark: SparkSession, order: dict[str, str]) -> Answer:
             return {"died": DEADLINE, "of": f"It did not end within {_SECONDS} s."}
     # Whatever it is: that it died, and of what, is what is to be found out.
     except Exception as error:
+        if _is_lost(spark):
+            # No answer: whoever reads the others asks again, one query at a time.
+            os._exit(1)
         return _died(f"{type(error).__name__}: {error}")
     return {"rows": rows}
 
@@ -88,6 +91,14 @@ def _start(spark: SparkSession, order: dict[str, str], rows: list[Output]) -> St
     writer = frame.writeStream.outputMode(query.mode).foreachBatch(keep)
     writer = writer.option("checkpointLocation", order["checkpoint"]).trigger(availableNow=True)
     return writer.start()
+
+
+def _is_lost(spark: SparkSession) -> bool:
+    """Whether Java has died or given up: queries then fail of that, not of what they are."""
+    try:
+        return bool(spark.sparkContext._jsc.sc().isStopped())
+    except Exception:
+        return True
 
 
 def _died(message: str) -> Answer:
