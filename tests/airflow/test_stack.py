@@ -40,7 +40,7 @@ pytestmark = pytest.mark.timeout(900)
 _DAG, _CLEANUP = "sparkpoint_savepoints", "sparkpoint_cleanup"
 _SLOTS = 3
 _MANY = (8, pytest.param(64, marks=pytest.mark.soak))
-"""Two hundred are in test_load.py."""
+"""Two hundred are in test_airflow_load.py."""
 _DYING = ("triggerer", "scheduler")
 
 

@@ -33,13 +33,13 @@ _SETTINGS: Final = {
 }
 
 
-def airflow_for(cluster: Cluster, namespace: Namespace, folder: Path) -> Stack:
-    """Not yet up; its connection leads to this namespace."""
+def airflow_for(cluster: Cluster, namespace: Namespace, folder: Path, **others: str) -> Stack:
+    """Not yet up; its connection leads to this namespace. Other settings come before ours."""
     assert _PYTHON.exists(), "Airflow is not installed: make airflow-setup"
     namespace.apply(*_account(namespace.name))
     config = folder / "airflow.kubeconfig"
     config.write_text(json.dumps(_config(cluster, namespace)))
-    settings = environment(folder, config, namespace.name) | _SETTINGS
+    settings = environment(folder, config, namespace.name) | _SETTINGS | others
     # All else the stack knows better.
     own = ("AIRFLOW_CONN_", "SPARKPOINT_")
     given = {name: value for name, value in settings.items() if name.startswith(own)}

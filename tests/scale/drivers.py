@@ -60,10 +60,13 @@ class Driver:
     base: int
     """Batches that were committed before it."""
     ended: Ended
+    taking: float = 0.0
+    """Seconds that a savepoint takes while it runs."""
     opened: datetime | None = None
     stopped: datetime | None = None
     stops: dict[str, tuple[StopRequest, StopOperation]] = field(default_factory=dict)
-    savepoints: dict[str, SavepointOperation] = field(default_factory=dict)
+    savepoints: dict[str, tuple[datetime, SavepointOperation]] = field(default_factory=dict)
+    """When each was asked for, and what it comes to."""
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     @property
@@ -135,7 +138,7 @@ class Driver:
         await asyncio.sleep(_STOP)
         self.stopped = datetime.now(UTC)
         taken = request.savepoint_name
-        savepoint = self.savepoint(taken) if taken is not None else None
+        savepoint = self._taken(taken) if taken is not None else None
         done = StopOperation(
             operation=operation,
             state=OperationState.DONE,
@@ -165,10 +168,16 @@ class Driver:
         return {_QUERY: QueryEnd(batch=self.batch, clean=True)}
 
     def savepoint(self, name: str) -> SavepointOperation:
-        """Taken at once."""
+        """Of the batch at which it was asked for."""
+        asked, _ = self.savepoints.setdefault(name, (datetime.now(UTC), self._taken(name)))
+        left = self.taking - (datetime.now(UTC) - asked).total_seconds()
+        if left > 0:
+            return SavepointOperation(name=name, state=OperationState.RUNNING)
+        return self.savepoints[name][1]
+
+    def _taken(self, name: str) -> SavepointOperation:
         result = summary(self.job, name, self.batch)
-        done = SavepointOperation(name=name, state=OperationState.DONE, result=result)
-        return self.savepoints.setdefault(name, done)
+        return SavepointOperation(name=name, state=OperationState.DONE, result=result)
 
 
 def summary(job: str, name: str, batch: int | None) -> SavepointSummary:
@@ -232,10 +241,13 @@ class _Agent:
         return _answer(self._driver.savepoint(request.match_info["name"]))
 
     async def get_savepoint(self, request: web.Request) -> web.Response:
-        known = self._driver.savepoints.get(request.match_info["name"])
-        if known is None:
+        name, left = request.match_info["name"], float(request.query.get("wait", 0))
+        if name not in self._driver.savepoints:
             raise web.HTTPNotFound
-        return _answer(known)
+        while self._driver.savepoint(name).state is OperationState.RUNNING and left > 0:
+            await asyncio.sleep(_STOP)
+            left -= _STOP
+        return _answer(self._driver.savepoint(name))
 
 
 def _guard(token: str) -> Callable[..., Awaitable[web.StreamResponse]]:

@@ -107,8 +107,11 @@ class Ground:
 
 
 @contextmanager
-def scale_ground(name: str) -> Iterator[Ground]:
-    """A new cluster of that name with our definitions and a namespace; deleted at the end."""
+def scale_ground(name: str, *, taking: float = 0.0) -> Iterator[Ground]:
+    """A new cluster of that name with our definitions and a namespace; deleted at the end.
+
+    Savepoints of drivers that run take so many seconds.
+    """
     with exclusive(f"scale-of-{name}"):
         _remove(name)  # what a run that was killed left
         try:
@@ -117,7 +120,8 @@ def scale_ground(name: str) -> Iterator[Ground]:
             assert layout is not None
             ground = Ground(cluster, layout, layout.volatile)
             _prepare(ground)
-            with _running("player", [sys.executable, "-m", "tests.scale", name], ground.logs):
+            player = [sys.executable, "-m", "tests.scale", name, str(taking)]
+            with _running("player", player, ground.logs):
                 yield ground
         finally:
             _remove(name)

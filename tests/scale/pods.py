@@ -46,8 +46,8 @@ _WORDS: Final[dict[str, Word]] = {
 class Pods:
     """Plays all pods that have the label of a job."""
 
-    def __init__(self, api: Api) -> None:
-        self._api = api
+    def __init__(self, api: Api, *, taking: float = 0.0) -> None:
+        self._api, self._taking = api, taking
         self._running: dict[str, web.AppRunner] = {}
         """By uid."""
         self._drivers: dict[str, Driver] = {}
@@ -157,6 +157,7 @@ class Pods:
             token=base64.b64decode(secret["data"]["token"]).decode(),
             base=self._batches.get(job, 0),
             ended=ended,
+            taking=self._taking,
         )
         if opened:
             driver.open_gate(driver.epoch)
