@@ -80,12 +80,24 @@ def _told(sight: SavepointSight) -> tuple[SavepointSummary | None, Details | Non
 
 
 def _with_check(sight: SavepointSight, status: dict[str, Any]) -> dict[str, Any]:
-    """The verdict; none, if the check itself failed."""
+    """The verdict, and the rows if they were counted; none, if the check itself failed."""
     checks = [answer for answer in sight.answers if answer.answer in _CHECKED]
     if not checks:
         return status
     verified = _verified(sight, checks[-1])
+    status = _with_rows(status, checks[-1].details)
     return {**status, "verified": verified.model_dump(mode="json", by_alias=True)}
+
+
+def _with_rows(status: dict[str, Any], details: Details | None) -> dict[str, Any]:
+    """What it holds was told before: the agent does not count, and other workers do not either."""
+    known = {each.name: each.rows for each in details.queries} if details is not None else {}
+    counted = {name: rows for name, rows in known.items() if rows is not None}
+    queries = [
+        {**each, "rows": counted[each["name"]]} if each["name"] in counted else each
+        for each in status.get("queries") or []
+    ]
+    return {**status, "queries": queries} if counted else status
 
 
 def _with_freed(sight: SavepointSight, status: dict[str, Any]) -> dict[str, Any]:

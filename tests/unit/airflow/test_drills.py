@@ -118,10 +118,21 @@ def test_a_drill_is_made_once_written_down_and_removed_and_no_other_job_is() -> 
     assert ("statefulsparkjobs", "shop", "visits") in api.objects
 
 
+def test_rows_are_those_that_the_check_has_counted_as_nobody_did_before() -> None:
+    taken = savepoint("s", status={"queries": [{"name": "visits", "batch": 40}]})
+    emptied = job(status={"queries": [{"name": "visits", "batch": 41, "stateRows": 0}]})
+
+    good = conclude(taken, check=_check(), copy=job(), ran=True, began=NOW, now=NOW)
+    bad = conclude(taken, check=_check(), copy=emptied, ran=True, began=NOW, now=NOW)
+
+    assert (good.good, good.rows) == (True, 10)
+    assert bad.problems == ("Query visits had 10 rows of state, and has none.",)
+
+
 @pytest.mark.parametrize("batch", [0, None])
 def test_a_copy_may_stand_at_the_very_first_batch(batch: int | None) -> None:
     taken = savepoint("s", status={"queries": [{"name": "visits", "batch": 0}]})
-    copy = job(status={"queries": [{"name": "visits", "batch": batch}]})
+    copy = job(status={"queries": [{"name": "visits", "batch": batch, "stateRows": 10}]})
 
     result = conclude(taken, check=_check(), copy=copy, ran=True, began=NOW, now=NOW)
 

@@ -477,6 +477,29 @@ def test_it_is_checked_if_that_is_wanted(answer: str, good: bool, verdict: str) 
     assert verified["problems"] == ["an object is gone"]
 
 
+@pytest.mark.parametrize(
+    "more", [{}, {"existing": {"repository": "s3://old/s", "job": "legacy", "name": "mine"}}]
+)
+def test_a_check_that_counts_says_how_many_rows_there_are(more: dict[str, Any]) -> None:
+    simulation = running()
+    counted = {"name": "visits", "id": "q", "batch": 3, "rows": 12}
+    uncounted = {**counted, "rows": None}
+
+    def answer(pod: Object) -> dict[str, Any]:
+        deep = "--deep" in pod["spec"]["containers"][0]["args"]
+        queries = [counted if deep else uncounted]
+        details = {"namespace": NAMESPACE, "job": NAME, "queries": queries}
+        word = "Verified" if deep else "Inspected"
+        return {"answer": word, "savepoint": SUMMARY, "details": details}
+
+    simulation.world.answers = answer
+    ask(simulation, verify="Deep", **more)
+    simulation.settle(lambda: "verified" in simulation.savepoint("mine").get("status", {}))
+
+    [query] = simulation.savepoint("mine")["status"]["queries"]
+    assert (query["name"], query["rows"]) == ("visits", 12)
+
+
 def test_a_check_that_fails_itself_leaves_the_savepoint_complete() -> None:
     simulation = running()
     simulation.world.answers = lambda pod: {"answer": "Failed", "message": "no network"}

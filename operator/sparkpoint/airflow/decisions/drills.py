@@ -181,13 +181,15 @@ def conclude(
     now: datetime,
 ) -> Result:
     """From the check, and the throw-away job if one was wanted (`ran`)."""
-    problems = [*_check_problems(check), *(_copy_problems(savepoint, copy) if ran else [])]
+    counted = _rows(check or {})
+    rows = _rows(savepoint) | counted
+    problems = [*_check_problems(check), *(_copy_problems(savepoint, copy, rows) if ran else [])]
     return Result(
         good=not problems,
         at=now.isoformat(timespec="seconds").replace("+00:00", "Z"),
         seconds=round((now - began).total_seconds(), 1),
         restored=ran and not problems,
-        rows=_rows(check) if check is not None else None,
+        rows=sum(counted.values()) if counted else None,
         problems=tuple(problems),
     )
 
@@ -202,7 +204,7 @@ def _check_problems(check: Object | None) -> list[str]:
     return [] if verified.get("good") else list(verified.get("problems") or ["It is damaged."])
 
 
-def _copy_problems(savepoint: Object, copy: Object | None) -> list[str]:
+def _copy_problems(savepoint: Object, copy: Object | None, rows: Mapping[str, int]) -> list[str]:
     """Every query of the savepoint runs, went on from its batch, and has state if it had some."""
     if copy is None:
         return ["The throw-away job is gone."]
@@ -214,15 +216,15 @@ def _copy_problems(savepoint: Object, copy: Object | None) -> list[str]:
             problems.append(f"Query {name} did not start.")
         elif found.get("batch") is None or found["batch"] < query.get("batch", 0):
             problems.append(f"Query {name} has not gone on from batch {query.get('batch')}.")
-        elif query.get("rows") and not found.get("stateRows"):
-            problems.append(f"Query {name} had {query['rows']} rows of state, and has none.")
+        elif rows.get(str(name)) and not found.get("stateRows"):
+            problems.append(f"Query {name} had {rows[str(name)]} rows of state, and has none.")
     return problems
 
 
-def _rows(check: Object) -> int | None:
-    known = [each.get("rows") for each in status_of(check).get("queries") or []]
-    counted = [rows for rows in known if rows is not None]
-    return sum(counted) if counted else None
+def _rows(body: Object) -> dict[str, int]:
+    """Query -> rows of its state, of those that somebody has counted."""
+    queries = status_of(body).get("queries") or []
+    return {each["name"]: each["rows"] for each in queries if each.get("rows") is not None}
 
 
 def _name(body: Object) -> str:
