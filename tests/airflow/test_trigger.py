@@ -80,6 +80,12 @@ def _complete(ground: Ground) -> None:
     ground.api.put_status("SparkSavepoint", "a", {"phase": "Completed"})
 
 
+def _looks(ground: Ground) -> list[str]:
+    """What was asked, but for watches."""
+    asked = [path for method, path, _ in ground.api.asked if method == "GET"]
+    return [path for path in asked if "watch" not in path]
+
+
 def test_it_is_rebuilt_from_what_it_says_of_itself_also_by_an_older_version() -> None:
     path, given = _trigger().serialize()
 
@@ -94,9 +100,7 @@ def test_a_change_ends_the_wait_by_a_watch_and_not_by_asking_again(ground: Groun
     _on_watches(ground, lambda: _complete(ground))
 
     assert _end(_trigger()) == "success"
-
-    asked = [path for method, path, _ in ground.api.asked if method == "GET"]
-    assert len([path for path in asked if "watch" not in path]) == 1
+    assert len(_looks(ground)) == 1
 
 
 def test_a_savepoint_that_fails_fails_the_task_with_its_reason(ground: Ground) -> None:
@@ -145,6 +149,37 @@ def test_a_version_that_is_too_old_begins_anew(ground: Ground) -> None:
     _on_watches(ground, _nothing, remember)
 
     assert _end(_trigger()) == "success"
+
+
+def test_what_has_not_changed_for_long_is_watched_all_the_same(ground: Ground) -> None:
+    """An API server remembers what happened of late, or since it was started."""
+    ground.api.put(savepoint("a", phase="InProgress"))
+    ground.api.oldest = int(ground.api.put(savepoint("b"))["metadata"]["resourceVersion"])
+    _on_watches(ground, lambda: _complete(ground))
+
+    assert _end(_trigger()) == "success"
+    assert len(_looks(ground)) == 1
+
+
+def test_a_server_that_forgets_at_once_is_not_asked_in_a_circle(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ground.api.put(savepoint("a", phase="InProgress"))
+    ground.api.oldest = 10**9
+    pauses: list[float] = []
+
+    async def pass_quickly(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            _complete(ground)
+        await asyncio.sleep(0)
+
+    _in_place_of_asyncio(monkeypatch, sleep=pass_quickly)
+    # Whoever asks without a pause is stopped.
+    _on_watches(ground, *[_nothing] * 20, lambda: _complete(ground))
+
+    assert _end(_trigger()) == "success"
+    assert len(_looks(ground)) == 4
 
 
 def test_without_the_right_to_watch_it_is_looked_at_now_and_then(ground: Ground) -> None:

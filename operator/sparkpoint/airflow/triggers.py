@@ -1,8 +1,8 @@
 """The trigger: follows resources by a watch until they are as wanted, and ends the task itself.
 
-Nothing is kept in it: whichever triggerer goes on with it begins by looking. It is fed by a GET and
-a WATCH from there; a watch that ends, breaks or is too old (410) begins anew. No answer from the
-API server is never a reason to fail: the wait has a deadline, which each triggerer keeps.
+Nothing is kept in it: whichever triggerer goes on with it begins by looking. It is fed by a LIST of
+one and a WATCH from there; a watch that ends, breaks or is too old (410) begins anew. No answer
+from the API server is never a reason to fail: the wait has a deadline, which each triggerer keeps.
 
 The task ends here and not on a worker, unless `end_from_trigger` is false: Airflow up to 3.3.2 may
 fail a task that is resumed soon after it was deferred.
@@ -38,6 +38,8 @@ _AT_ONCE: Final = 32
 """Resources that one task watches at the same time, by a connection each."""
 _WITHOUT_WATCH: Final = 15.0
 """Seconds between two looks where watching is not allowed."""
+_LOOK_AGAIN: Final = (HTTPStatus.GONE, HTTPStatus.FORBIDDEN)
+"""Answers to a watch: the version is too old by now, or watching is not allowed."""
 _LAST_LOOK: Final = 5.0
 """Seconds to look once, also for a triggerer that comes after the deadline."""
 
@@ -191,10 +193,10 @@ class _Following:
         from kubernetes_asyncio.client import ApiException
 
         try:
-            body = await self._get(api)
+            body, version = await self._see(api)
         except ApiException as error:
             if error.status == HTTPStatus.FORBIDDEN:
-                return Outcome(End.FAILED, f"Airflow may not get {self._what}: grant it that.")
+                return Outcome(End.FAILED, f"Airflow may not list {self._what}: grant it that.")
             raise
         self.looks += 1
         if body is not None:
@@ -203,28 +205,34 @@ class _Following:
         if outcome.end is not End.WAITING or body is None:
             return outcome
         try:
-            return await self._watch(api, body["metadata"]["resourceVersion"])
+            return await self._watch(api, version)
         except ApiException as error:
-            if error.status == HTTPStatus.GONE:
-                return Outcome(End.WAITING)
-            if error.status == HTTPStatus.FORBIDDEN:
-                await asyncio.sleep(_WITHOUT_WATCH)
-                return Outcome(End.WAITING)
-            raise
+            if error.status not in _LOOK_AGAIN:
+                raise
+            await asyncio.sleep(
+                _WITHOUT_WATCH if error.status == HTTPStatus.FORBIDDEN else _SHORTEST
+            )
+            return Outcome(End.WAITING)
 
-    async def _get(self, api: Any) -> Object | None:
+    async def _see(self, api: Any) -> tuple[Object | None, str]:
+        """The resource, and the version to watch from.
+
+        By a list, and not by its name: the version of a resource is that of its last change, which
+        the API server may have forgotten long ago, and a list's is that of now.
+        """
         from kubernetes_asyncio.client import ApiException
 
         try:
-            found: Object = await api.get_namespaced_custom_object(
-                GROUP, VERSION, self._trigger.namespace, self._trigger.plural, self._name,
+            found: Object = await api.list_namespaced_custom_object(
+                GROUP, VERSION, self._trigger.namespace, self._trigger.plural,
+                field_selector=f"metadata.name={self._name}",
                 _request_timeout=_ANSWER,
             )  # fmt: skip
         except ApiException as error:
             if error.status == HTTPStatus.NOT_FOUND:
-                return None
+                return None, ""
             raise
-        return found
+        return next(iter(found["items"]), None), str(found["metadata"]["resourceVersion"])
 
     async def _watch(self, api: Any, version: str) -> Outcome:
         from kubernetes_asyncio.watch import Watch

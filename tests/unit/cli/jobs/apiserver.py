@@ -153,17 +153,20 @@ class ApiServer:
 
     def _list(self, plural: str, namespace: str | None, query: dict[str, str]) -> Object:
         labels = dict(each.split("=") for each in query.get("labelSelector", "").split(",") if each)
+        meant = query.get("fieldSelector", "").removeprefix("metadata.name=")
         found = [
             body
-            for (kind, where, _), body in sorted(self.objects.items())
+            for (kind, where, name), body in sorted(self.objects.items())
             if kind == plural
             and namespace in (None, where)
+            and meant in ("", name)
             and labels.items() <= (body["metadata"].get("labels") or {}).items()
         ]
         begin = int(query.get("continue", "0"))
         end = begin + self.page
         rest = {"continue": str(end)} if len(found) > end else {}
-        return {"items": copy.deepcopy(found[begin:end]), "metadata": rest}
+        about = {"resourceVersion": str(self._version), **rest}
+        return {"items": copy.deepcopy(found[begin:end]), "metadata": about}
 
     def _create(self, plural: str, namespace: str, body: Object, *, dry: bool) -> Object:
         self._judge(body, None)
