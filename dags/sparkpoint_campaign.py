@@ -20,6 +20,7 @@ from sparkpoint.airflow.dagkit import (
     RETRY_DELAY,
     job_params,
     jobs_of,
+    largest_map,
     notifiers,
     sights_of,
 )
@@ -76,7 +77,8 @@ def sparkpoint_campaign() -> None:
             for job in jobs_of(sights_of(params), params)
         ]
         with telling():
-            waves = plan_waves(wanted, params["waves"])
+            # Airflow refuses a longer list when it comes to it, after other waves.
+            waves = plan_waves(wanted, [min(size, largest_map()) for size in params["waves"]])
         for number, wave in enumerate(waves, 1):
             if wave:
                 print(f"Wave {number}: {', '.join(each['job'] for each in wave)}")

@@ -22,6 +22,7 @@ from sparkpoint.airflow.dagkit import (
     RETRY_DELAY,
     job_params,
     jobs_of,
+    largest_map,
     notifiers,
     setting,
     sights_of,
@@ -99,11 +100,10 @@ def sparkpoint_cleanup() -> None:
             print("A dry run: nothing is removed.")
             return []
         rules = {name: value for name, value in params.items() if name != "jobs"}
-        return [
-            {"plan": each, "rules": rules}
-            for each in plans
-            if each["remove"] and not each["refused"]
-        ]
+        wanted = [each for each in plans if each["remove"] and not each["refused"]]
+        for each in wanted[largest_map() :]:
+            print(f"{each['namespace']}/{each['job']}: in a later run (core.max_map_length).")
+        return [{"plan": each, "rules": rules} for each in wanted[: largest_map()]]
 
     @task_group(group_id="job")
     def of_job(plan: dict[str, Any], rules: dict[str, Any]) -> None:

@@ -5,7 +5,8 @@ annotation `airflow.sparkpoint.dev/savepoints` (`6h`, `0 */6 * * *`, `never`), e
 `every`. Jobs that are suspended, changing, being captured or fresh are left out; the log of `due`
 says why. A run that is tried again, cleared or started twice finds what it has made.
 
-`report` fails if a savepoint failed, or if the newest good one of a job is older than two periods.
+`report` fails if a savepoint failed or could not be asked for, or if the newest good one of a job
+is older than two periods.
 """
 
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from sparkpoint.airflow.dagkit import (
     RETRY_DELAY,
     job_params,
     jobs_of,
+    largest_map,
     notifiers,
     setting,
     sights_of,
@@ -66,6 +68,7 @@ def sparkpoint_savepoints() -> None:
             every=params["every"],
             force=params["force"],
             now=datetime.now(UTC),
+            most=largest_map(),
         )
         print("\n".join(lines))
         return found
@@ -100,16 +103,21 @@ def sparkpoint_savepoints() -> None:
         )
         taken >> publish(namespace, job)
 
-    @task(trigger_rule="all_done", retries=0)
+    @task(trigger_rule="all_done")
     def report(asked: list[dict[str, str]] | None, params: dict[str, Any]) -> dict[str, Any]:
         """What came of it; fails with all that a person has to know."""
         from sparkpoint.airflow.work.rounds import alarms, outcome
 
         if asked is None:
             raise AirflowFailException("It is not known which jobs were due: see the task `due`.")
+        states = states_of_this_run("job.take")
         outcomes = [
-            outcome(each["job"], savepoint_of_this_run(each["namespace"], each["job"]))
-            for each in asked
+            outcome(
+                each["job"],
+                savepoint_of_this_run(each["namespace"], each["job"]),
+                task=states.get(f"job.take_{index}"),
+            )
+            for index, each in enumerate(asked)
         ]
         complete = [name for name, _ in outcomes if name]
         sights = sights_of(params)
@@ -122,6 +130,13 @@ def sparkpoint_savepoints() -> None:
 
     asked = due()
     of_job.expand_kwargs(asked) >> report(asked)
+
+
+def states_of_this_run(task_id: str) -> dict[str, str]:
+    """Of the instances of a mapped task, each as `TASK_INDEX`."""
+    mine = get_current_context()["ti"]
+    found = mine.get_task_states(dag_id=mine.dag_id, task_ids=[task_id], run_ids=[mine.run_id])
+    return dict(found.get(mine.run_id) or {})
 
 
 def savepoint_of_this_run(namespace: str, job: str) -> dict[str, Any] | None:

@@ -2,6 +2,7 @@
 
 import time
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from sparkpoint.airflow import triggers
 from sparkpoint.airflow.rights import RIGHTS
 from tests.airflow.conftest import Ground, aged, mount
 from tests.unit.airflow.world import job, savepoint
+from tests.unit.cli.jobs.apiserver import RefusalError
 
 _IDS = {
     "sparkpoint_campaign": "campaigns",
@@ -19,6 +21,7 @@ _IDS = {
     "sparkpoint_savepoints": "savepoints",
 }
 """With the name of their rights."""
+_PARAMS = {"jobs": [], "selector": ""}
 
 
 @pytest.fixture(autouse=True)
@@ -28,6 +31,8 @@ def _in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _run(dagbag: Any, ground: Ground, name: str, **conf: Any) -> Any:
+    # All that a test does not give: `dag.test()` remembers what was given to the run before.
+    conf = {**_PARAMS, **conf}
     made = dagbag.dags[name].test(run_conf=conf, logical_date=datetime.now(UTC))
     rights = RIGHTS[_IDS[name]]
     beyond = {what: verbs - rights[what] for what, verbs in ground.verbs().items()}
@@ -116,6 +121,62 @@ def test_an_unknown_job_fails_with_a_sentence(
     assert run.state == "failed"
     assert "There is no job visist." in "".join(capfd.readouterr())
     assert not ground.savepoints()
+
+
+def test_a_run_fails_also_if_a_savepoint_could_not_even_be_asked_for(
+    dagbag: Any, ground: Ground, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("clicks", "visits"):
+        # So young that nobody misses a savepoint yet.
+        ground.api.put(job(name, creationTimestamp=datetime.now(UTC).isoformat()))
+    ground.api.forbidden.add("POST")
+
+    run = _run(dagbag, ground, "sparkpoint_savepoints")
+
+    assert run.state == "failed"
+    said = "".join(capfd.readouterr())
+    for name in ("clicks", "visits"):
+        assert f"{name}: no savepoint was asked for; see its task `take`." in said
+
+
+def test_a_report_is_tried_again_when_the_cluster_does_not_answer(
+    dagbag: Any, ground: Ground
+) -> None:
+    ground.api.put(job(spec={"suspend": True}))
+    answer, lists = ground.api.answer, count()
+
+    def away(method: str, path: str, body: Any) -> Any:
+        # The third look at all jobs and savepoints is that of the report.
+        if next(lists) == 2:
+            raise RefusalError(503, "ServiceUnavailable", "Come again.")
+        return answer(method, path, body)
+
+    ground.api.answer = away  # type: ignore[method-assign]
+
+    run = _run(dagbag, ground, "sparkpoint_savepoints")
+
+    assert run.state == "success", _states(run)
+
+
+def test_more_jobs_than_airflow_maps_are_taken_in_several_runs_the_oldest_first(
+    dagbag: Any, ground: Ground, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AIRFLOW__CORE__MAX_MAP_LENGTH", "2")
+    for name, hours in (("a", 9), ("b", 10), ("c", None)):
+        ground.api.put(job(name))
+        if hours is not None:
+            moment = (datetime.now(UTC) - timedelta(hours=hours)).isoformat()
+            taken = {"startedAt": moment, "completedAt": moment}
+            ground.api.put(savepoint(f"of-{name}", of=name, status=taken))
+
+    first = _run(dagbag, ground, "sparkpoint_savepoints")
+    after_first = [len(ground.savepoints(name)) for name in ("a", "b", "c")]
+    second = _run(dagbag, ground, "sparkpoint_savepoints")
+    after_second = [len(ground.savepoints(name)) for name in ("a", "b", "c")]
+
+    assert (first.state, second.state) == ("success", "success")
+    assert (after_first, after_second) == ([1, 2, 1], [2, 2, 1])
+    assert "shop/a: due, but not in this run: Airflow maps no more" in "".join(capfd.readouterr())
 
 
 def test_an_airflow_that_was_away_for_three_ticks_makes_one_run(dagbag: Any) -> None:

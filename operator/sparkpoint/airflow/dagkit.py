@@ -11,7 +11,7 @@ from datetime import timedelta
 from importlib import import_module
 from typing import Any, Final
 
-from airflow.sdk import Param
+from airflow.sdk import Param, conf
 
 from sparkpoint.airflow.failures import telling
 from sparkpoint.airflow.work.reading import Sight, chosen, look
@@ -22,6 +22,7 @@ __all__ = [
     "RETRY_DELAY",
     "job_params",
     "jobs_of",
+    "largest_map",
     "notifiers",
     "setting",
     "sights_of",
@@ -79,6 +80,11 @@ def job_params() -> dict[str, Any]:
         ),
         "selector": Param("", type="string", description="Labels of jobs, such as team=shop."),
     }
+
+
+def largest_map() -> int:
+    """How many tasks Airflow makes of one list; it refuses a longer one altogether."""
+    return int(conf.getint("core", "max_map_length", fallback=1024))
 
 
 def sights_of(params: Mapping[str, Any]) -> list[Sight]:

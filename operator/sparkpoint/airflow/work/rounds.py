@@ -1,16 +1,17 @@
 """One round of savepoints over many jobs: who is due, what came of it, and what is alarming."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Final
 
-from sparkpoint.airflow.decisions.due import Due, judge_due, too_old
+from sparkpoint.airflow.decisions.due import Due, captured_at, judge_due, newest_good, too_old
 from sparkpoint.airflow.work.reading import Sight
 from sparkpoint.cli.jobs.facts import metadata, status_of
 
 __all__ = ["alarms", "due_jobs", "outcome"]
 
 Object = dict[str, Any]
+_NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def due_jobs(
@@ -20,10 +21,14 @@ def due_jobs(
     every: str,
     force: bool,
     now: datetime,
+    most: int,
 ) -> tuple[list[dict[str, str]], list[str]]:
-    """Of these jobs: those that are due, as arguments of a task; and a line about each."""
+    """Of these jobs: those that are due, as arguments of a task; and a line about each.
+
+    No more than `most`; those whose newest savepoint is the oldest come first.
+    """
     wanted = {_where(job) for job in jobs}
-    found: list[dict[str, str]] = []
+    found: list[tuple[datetime, dict[str, str]]] = []
     lines: list[str] = []
     for sight in sights:
         for job in sight.jobs:
@@ -31,21 +36,36 @@ def due_jobs(
                 continue
             verdict = judge_due(job, sight.savepoints, default=every, now=now, force=force)
             if isinstance(verdict, Due):
-                about, since = metadata(job), verdict.fresh_since.isoformat()
-                found.append(
-                    {"namespace": about["namespace"], "job": about["name"], "fresh_since": since}
-                )
-                lines.append(f"{_where(job)}: due.")
+                found.append((_newest(job, sight), _asked(job, verdict)))
             else:
                 lines.append(f"{_where(job)}: not now. {verdict.reason}")
-    return found, lines
+    found.sort(key=lambda each: each[0])
+    due, late = [[each for _, each in part] for part in (found[:most], found[most:])]
+    lines += [f"{each['namespace']}/{each['job']}: due." for each in due]
+    lines += [
+        f"{each['namespace']}/{each['job']}: due, but not in this run: Airflow maps no more than "
+        f"{most} tasks (core.max_map_length)."
+        for each in late
+    ]
+    return due, lines
 
 
-def outcome(job: str, made: Object | None) -> tuple[str, str]:
+def _newest(job: Object, sight: Sight) -> datetime:
+    newest = newest_good(job, sight.savepoints)
+    return (captured_at(newest) if newest is not None else None) or _NEVER
+
+
+def _asked(job: Object, verdict: Due) -> dict[str, str]:
+    about, since = metadata(job), verdict.fresh_since.isoformat()
+    return {"namespace": about["namespace"], "job": about["name"], "fresh_since": since}
+
+
+def outcome(job: str, made: Object | None, *, task: str | None) -> tuple[str, str]:
     """Of a job that was due: the savepoint that is complete, or what went wrong; or neither, if the
-    task found that there was nothing to do any more."""
+    task found that there was nothing to do any more. `task` is the state that it ended in."""
     if made is None:
-        return "", ""
+        failed = task in ("failed", "upstream_failed")
+        return "", f"{job}: no savepoint was asked for; see its task `take`." if failed else ""
     status = status_of(made)
     if status.get("phase") == "Completed":
         return str(metadata(made)["name"]), ""

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from sparkpoint.api.validation import validate_resource
 
-__all__ = ["ApiServer", "Asked", "served"]
+__all__ = ["ApiServer", "Asked", "RefusalError", "served"]
 
 Object = dict[str, Any]
 Asked = tuple[str, str, Any]
