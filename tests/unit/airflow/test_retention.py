@@ -273,6 +273,26 @@ def test_one_that_somebody_changes_meanwhile_is_looked_at_again() -> None:
     assert _names(api) == {"new", "old"}
 
 
+@pytest.mark.parametrize("on_delete", ["Delete", "Retain"])
+def test_one_that_stays_after_all_keeps_its_data_when_it_is_deleted_later(on_delete: str) -> None:
+    old = savepoint("old", age=3 * _DAY, spec={"onDelete": on_delete})
+    api = _api(savepoint("new"), old)
+    shown, answer = _shown(api), api.answer
+
+    def tag_at_the_last_moment(method: str, path: str, body: Any) -> Object:
+        if method == "DELETE":
+            tagged = api.objects["sparksavepoints", "shop", "old"]
+            tagged["spec"]["tags"] = ["keep"]
+            api.put(tagged, what="MODIFIED")
+        return answer(method, path, body)
+
+    api.answer = tag_at_the_last_moment  # type: ignore[method-assign]
+    done = _apply(api, shown)
+
+    assert done.left == {"old": "tag keep"}
+    assert api.objects["sparksavepoints", "shop", "old"]["spec"]["onDelete"] == on_delete
+
+
 @pytest.mark.parametrize("held", [False, True])
 @pytest.mark.parametrize("moment", range(7))
 def test_two_cleanups_at_once_remove_each_once_and_no_other(moment: int, held: bool) -> None:
@@ -294,6 +314,9 @@ def test_two_cleanups_at_once_remove_each_once_and_no_other(moment: int, held: b
     assert {*done.asked, *other.asked} == {"old-3", "old-4"}
     going = {key[2] for key, body in api.objects.items() if "deletionTimestamp" in body["metadata"]}
     assert _names(api) - going == {"new"}
+    # Neither takes back what the other one is about to do.
+    for name in going:
+        assert api.objects["sparksavepoints", "shop", name]["spec"]["onDelete"] == "Delete"
 
 
 @pytest.mark.parametrize("several", [True, False])

@@ -61,6 +61,8 @@ class Removal:
     new_bytes: int
     data: bool
     """Whether its data goes along; not if it was only made known, or failed."""
+    on_delete: str | None
+    """What was to become of its data if somebody deleted it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +220,7 @@ def _removal(body: Object) -> Removal:
         phase=str(status.get("phase", "")),
         new_bytes=int(status.get("newBytes") or 0),
         data=complete and not spec_of(body).get("existing"),
+        on_delete=spec_of(body).get("onDelete"),
     )
 
 

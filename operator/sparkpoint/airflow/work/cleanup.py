@@ -16,9 +16,9 @@ from sparkpoint.airflow.decisions.retention import (
 )
 from sparkpoint.airflow.work.reading import Clusters, Sight, look
 from sparkpoint.api.scalars import Duration
-from sparkpoint.cli.jobs.cluster import SAVEPOINTS, Cluster
+from sparkpoint.cli.jobs.cluster import SAVEPOINTS, Cluster, find
 from sparkpoint.cli.jobs.errors import ConflictError, NotFoundError
-from sparkpoint.cli.jobs.facts import metadata
+from sparkpoint.cli.jobs.facts import metadata, spec_of
 
 __all__ = ["Applied", "apply_plan", "cleanup_of", "make_plans", "results", "total"]
 
@@ -26,6 +26,7 @@ Object = dict[str, Any]
 _TRIES: Final = 3
 _GRACE: Final = "24h"
 _MOST: Final = 0.5
+_DELETE: Final = "Delete"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +114,7 @@ def apply_plan(
     freed = 0
     for each in shown["remove"]:
         name, uid = str(each["name"]), str(each["uid"])
-        removal = None if refused else _removal(fresh, name, uid)
+        first = removal = None if refused else _removal(fresh, name, uid)
         for _ in range(_TRIES):
             if removal is None or _remove(cluster, removal, data=data):
                 break
@@ -125,7 +126,10 @@ def apply_plan(
         if removal is not None:
             asked[name] = uid
             freed += removal.new_bytes
-        elif reason := refused or _reason(fresh, name):
+            continue
+        if first is not None:
+            _take_back(cluster, first)
+        if reason := refused or _reason(fresh, name):
             left[name] = reason
     return Applied(namespace=cluster.namespace, job=job, asked=asked, left=left, new_bytes=freed)
 
@@ -155,8 +159,8 @@ def _remove(cluster: Cluster, removal: Removal, *, data: bool) -> bool:
     """False if somebody changed it meanwhile."""
     version = removal.version
     try:
-        if data and removal.data:
-            change = {"metadata": {"resourceVersion": version}, "spec": {"onDelete": "Delete"}}
+        if data and removal.data and removal.on_delete != _DELETE:
+            change = {"metadata": {"resourceVersion": version}, "spec": {"onDelete": _DELETE}}
             version = cluster.patch(SAVEPOINTS, removal.name, change)["metadata"]["resourceVersion"]
         cluster.delete(SAVEPOINTS, removal.name, uid=removal.uid, version=version)
     except ConflictError:
@@ -164,3 +168,19 @@ def _remove(cluster: Cluster, removal: Removal, *, data: bool) -> bool:
     except NotFoundError:
         return True
     return True
+
+
+def _take_back(cluster: Cluster, removal: Removal) -> None:
+    """It stays: whoever deletes it one day is to find its data treated as was said before us."""
+    body = find(cluster, SAVEPOINTS, removal.name)
+    if body is None or metadata(body)["uid"] != removal.uid:
+        return
+    going = metadata(body).get("deletionTimestamp") is not None
+    if going or spec_of(body).get("onDelete") in (None, removal.on_delete):
+        return
+    change = {"metadata": {"uid": removal.uid}, "spec": {"onDelete": removal.on_delete}}
+    try:
+        cluster.patch(SAVEPOINTS, removal.name, change)
+    except (ConflictError, NotFoundError):
+        # Another one has its name by now.
+        return
