@@ -14,6 +14,7 @@ from airflow.sdk.exceptions import (
 )
 
 from sparkpoint.airflow.dagkit import sights_of
+from sparkpoint.airflow.decisions.goals import End, judge
 from sparkpoint.airflow.operators import (
     CollectGarbageOperator,
     CreateSavepointOperator,
@@ -147,6 +148,11 @@ def test_one_that_is_complete_is_found_again_also_when_its_job_is_gone(ground: G
             "Nothing is to be changed in job visits: say what.",
         ),
         (
+            RescaleJobOperator,
+            {"job": "visits", "instances": "many"},
+            "'many' is no number of executors.",
+        ),
+        (
             JobHealthSensor,
             {"job": "none", "namespace": "empty"},
             "No job none in namespace empty. There is no job in it",
@@ -220,6 +226,47 @@ def test_a_job_is_rescaled_once_and_a_rollback_fails_the_task(ground: Ground) ->
 
     assert ground.api.job()["spec"]["executor"] == {"instances": 5}
     assert ground.api.job()["metadata"]["generation"] == 3
+
+
+def test_what_the_api_server_adds_to_a_change_is_not_somebody_elses(ground: Ground) -> None:
+    """Such as `optional: false` of a reference in a list."""
+    ground.api.put(job())
+    ground.operator.down = True
+
+    def add(_: Any) -> None:
+        ground.api.before_patch = lambda _: None
+        put = ground.api.put
+
+        def defaulted(body: Any, *, what: str = "ADDED") -> Any:
+            ground.api.put = put  # type: ignore[method-assign]
+            body["spec"]["driver"]["env"][0]["valueFrom"]["secretKeyRef"]["optional"] = False
+            body["spec"]["restart"] = {"policy": "OnFailure"}
+            return put(body, what=what)
+
+        ground.api.put = defaulted  # type: ignore[method-assign]
+
+    ground.api.before_patch = add
+    env = [{"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]
+
+    change = {"driver": {"env": env}, "restart": None}
+    with pytest.raises(TaskDeferred) as deferred:
+        _execute(UpgradeJobOperator, job="visits", change=change)
+
+    goal = deferred.value.trigger.serialize()[1]["goal"]
+    assert judge(goal, "visits", ground.api.job()).end is End.WAITING
+    ground.api.job()["spec"]["driver"]["env"][0]["name"] = "OTHER"
+    assert "Somebody else" in judge(goal, "visits", ground.api.job()).message
+
+
+@pytest.mark.parametrize("tags", [["a", "b"], "a,b", "a, b"])
+def test_tags_may_come_from_a_template_as_a_text(ground: Ground, tags: Any) -> None:
+    ground.api.put(job())
+    ground.operator.down = True
+
+    with pytest.raises(TaskDeferred):
+        _execute(CreateSavepointOperator, job="visits", tags=tags)
+
+    assert ground.savepoints()[0]["spec"]["tags"] == ["a", "b"]
 
 
 def test_a_sensor_lets_a_healthy_job_through_and_waits_for_others(ground: Ground) -> None:

@@ -57,7 +57,7 @@ class CreateSavepointOperator(Waiting):
         *,
         job: str,
         trigger: str = "Periodic",
-        tags: Sequence[str] = (),
+        tags: Sequence[str] | str = (),
         verify: str | None = None,
         retention: Mapping[str, Any] | None = None,
         fresh_since: str | None = None,
@@ -79,7 +79,7 @@ class CreateSavepointOperator(Waiting):
                 ),
                 run=f"{context['dag_run'].dag_id} {run_of(context)}",
                 trigger=self.trigger,
-                tags=tuple(self.tags),
+                tags=_words(self.tags),
                 verify=self.verify or None,
                 retention=self.retention or {},
                 fresh_since=moment_of(self.fresh_since),
@@ -95,6 +95,12 @@ class CreateSavepointOperator(Waiting):
             level = spec_of(found).get("verify") or job.get("verify") or "Skip"
             self.wait_for(cluster, SAVEPOINTS, [name], goals.taken(checked=level != "Skip"))
         return name
+
+
+def _words(given: Sequence[str] | str) -> tuple[str, ...]:
+    """A list, or a text with commas, which is what a template makes."""
+    parts = given.split(",") if isinstance(given, str) else given
+    return tuple(part.strip() for part in parts if part.strip())
 
 
 class VerifySavepointOperator(Waiting):
@@ -248,7 +254,8 @@ class UpgradeJobOperator(Waiting):
                 cluster.namespace, self.job, "changed already" if same else "changed", generation,
             )  # fmt: skip
             self.show(cluster, job=self.job)
-            self.wait_for(cluster, JOBS, [self.job], goals.changed(self.change))
+            goal = goals.changed(goals.as_written(self.change, spec_of(body)))
+            self.wait_for(cluster, JOBS, [self.job], goal)
         return self.job
 
 
@@ -264,5 +271,5 @@ class RescaleJobOperator(UpgradeJobOperator):
     def execute(self, context: Context) -> Any:
         """As an upgrade, of this one field."""
         with telling():
-            self.change = rescaling(self.open_cluster(), self.job, int(self.instances))
+            self.change = rescaling(self.open_cluster(), self.job, self.instances)
         return super().execute(context)

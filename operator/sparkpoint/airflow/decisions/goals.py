@@ -23,6 +23,7 @@ from sparkpoint.cli.jobs.verdicts import (
 __all__ = [
     "End",
     "Outcome",
+    "as_written",
     "changed",
     "gone",
     "holds",
@@ -66,6 +67,17 @@ def taken(*, checked: bool) -> dict[str, Any]:
 def changed(change: Mapping[str, Any]) -> dict[str, Any]:
     """A job's newest spec, which has this change in it, is carried out and has proven itself."""
     return {"is": "changed", "change": dict(change)}
+
+
+def as_written(change: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A change as the API server has it in the spec, with what it has added by itself: `optional:
+    false` to a reference in a list, or the default of a field that was to go."""
+    return {
+        name: as_written(value, found)
+        if isinstance(value, Mapping) and isinstance(found := spec.get(name), Mapping)
+        else spec.get(name)
+        for name, value in change.items()
+    }
 
 
 def runs() -> dict[str, Any]:

@@ -24,11 +24,13 @@ def ensure_change(cluster: Cluster, name: str, change: Mapping[str, Any]) -> Obj
     return cluster.patch(JOBS, name, {"spec": dict(change)})
 
 
-def rescaling(cluster: Cluster, name: str, instances: int) -> dict[str, Any]:
-    """The change to so many executors."""
+def rescaling(cluster: Cluster, name: str, instances: int | str) -> dict[str, Any]:
+    """The change to so many executors; a text is what a template makes of a number."""
+    if not str(instances).strip().isdecimal():
+        raise RefusedError(f"{instances!r} is no number of executors.")
     if (spec_of(live_job(cluster, name)).get("executor") or {}).get("dynamicAllocation"):
         raise RefusedError(
             f"Job {name} lets Spark choose how many executors it has: change "
             "spec.executor.dynamicAllocation instead."
         )
-    return {"executor": {"instances": instances}}
+    return {"executor": {"instances": int(instances)}}
