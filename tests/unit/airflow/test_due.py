@@ -48,6 +48,9 @@ def test_a_job_is_left_out_with_a_reason(body: Object, words: str) -> None:
         ("6h", 5 * _HOUR, False),
         # The tick after one period comes a little sooner than a period after the capture.
         ("6h", 6 * _HOUR - timedelta(minutes=5), True),
+        # But not a tick too soon, however long the period is.
+        ("24h", 23 * _HOUR, False),
+        ("24h", 24 * _HOUR - timedelta(minutes=20), True),
         ("0 */6 * * *", timedelta(minutes=1), True),
         ("0 */6 * * *", timedelta(), False),
         ("30 11 * * *", timedelta(minutes=29), False),
@@ -119,6 +122,12 @@ def test_an_alarm_is_given_after_two_periods(
     taken: list[Any] = [] if age is None else [savepoint("a", age=age)]
 
     assert bool(too_old(body, taken, default="6h", now=NOW)) is alarm
+
+
+def test_a_schedule_of_the_operator_that_nobody_can_read_is_told_and_stops_nothing() -> None:
+    body = job(spec={"savepoints": {"repository": "s3://d/s", "schedule": "0 0 31 2 *"}})
+
+    assert "spec.savepoints.schedule" in too_old(body, [], default="6h", now=NOW)
 
 
 def test_the_alarm_names_the_job_the_savepoint_and_both_ages() -> None:

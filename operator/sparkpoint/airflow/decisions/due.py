@@ -40,9 +40,9 @@ POLICY: Final = "airflow.sparkpoint.dev/savepoints"
 """An annotation of a job: how often, if not as often as the DAG says."""
 _PAUSED: Final = "sparkpoint.dev/paused"
 _NEVER: Final = "never"
-_EARLY: Final = 0.9
-"""Of a period: a tick comes a little sooner after a capture than a period, and must not wait for
-the next tick."""
+_EARLY, _EARLIEST = 0.1, timedelta(minutes=30)
+"""Of a period, and at most: a tick comes a little sooner after a capture than a period, and must
+not wait for the next tick; but of a day, a tenth is more than two ticks."""
 _OVERDUE: Final = 2
 """Periods after which the newest savepoint is too old."""
 
@@ -57,7 +57,7 @@ class Policy:
     def fresh_since(self, now: datetime) -> datetime | None:
         """A savepoint captured then or later is enough; None: the schedule has not begun."""
         if self.every is not None:
-            return now - _EARLY * self.every
+            return now - self.every + min(_EARLY * self.every, _EARLIEST)
         return self.cron.latest(now) if self.cron is not None else None
 
     def too_old_before(self, now: datetime) -> datetime | None:
@@ -187,9 +187,12 @@ def _promised(job: Object, default: str) -> Policy | None:
     """Its own word, that of the operator's schedule, or the DAG's default."""
     schedule = (spec_of(job).get("savepoints") or {}).get("schedule")
     annotated = POLICY in (metadata(job).get("annotations") or {})
-    if schedule and not annotated:
+    if not schedule or annotated:
+        return policy_of(job, default)
+    try:
         return Policy(cron=Cron(str(schedule)))
-    return policy_of(job, default)
+    except ValueError as error:
+        raise PolicyError(f"spec.savepoints.schedule is {schedule!r}: {error}.") from error
 
 
 def _is_over(job: Object) -> bool:
