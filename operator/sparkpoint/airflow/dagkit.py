@@ -78,7 +78,7 @@ def job_params() -> dict[str, Any]:
             items={"type": "string"},
             description="Names of jobs, NAME or NAMESPACE/NAME. None: all.",
         ),
-        "selector": Param("", type="string", description="Labels of jobs, such as team=shop."),
+        "selector": Param("", type="string", description="Labels of jobs: team=shop,tier!=gold."),
     }
 
 

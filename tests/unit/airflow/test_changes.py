@@ -3,6 +3,7 @@
 import pytest
 
 from sparkpoint.airflow.decisions.due import POLICY
+from sparkpoint.airflow.decisions.errors import SelectorError
 from sparkpoint.airflow.work.changes import ensure_change, rescaling
 from sparkpoint.airflow.work.reading import chosen, look
 from sparkpoint.airflow.work.rounds import alarms, due_jobs
@@ -49,6 +50,40 @@ def test_jobs_are_chosen_by_name_and_label_and_a_typing_error_is_told() -> None:
     assert [j["metadata"]["name"] for j in chosen(sights, names=["shop/b"], selector="")] == ["b"]
     with pytest.raises(LookupError, match="no job c"):
         chosen(sights, names=["a", "c"], selector="")
+
+
+@pytest.mark.parametrize(
+    ("selector", "found"),
+    [
+        ("team==shop", "a"),
+        ("team!=shop", "b"),
+        ("team", "a"),
+        ("!team", "b"),
+        ("team = shop", "a"),
+        ("team=shop,tier=gold", ""),
+        ("", "ab"),
+    ],
+)
+def test_a_selector_means_what_it_means_to_kubectl(selector: str, found: str) -> None:
+    sights = look(lambda _: cluster(_api()), [], everywhere=False)
+
+    jobs = chosen(sights, names=[], selector=selector)
+
+    assert [job["metadata"]["name"] for job in jobs] == list(found)
+
+
+@pytest.mark.parametrize(
+    "selector", ["team in (shop)", "team in (a, b)", "=shop", "team>3", "!team=shop"]
+)
+def test_a_selector_that_is_not_understood_is_refused(selector: str) -> None:
+    sights = look(lambda _: cluster(_api()), [], everywhere=False)
+
+    with pytest.raises(SelectorError, match="team=shop"):
+        chosen(sights, names=[], selector=selector)
+
+
+def test_a_namespace_that_is_named_twice_is_looked_at_once() -> None:
+    assert len(look(lambda _: cluster(_api()), ["shop", "shop"], everywhere=False)) == 1
 
 
 def test_a_cluster_without_our_resources_says_so() -> None:

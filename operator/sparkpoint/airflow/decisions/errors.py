@@ -4,10 +4,18 @@ DecisionError
 ├── DrillError     no drill can be made of a job
 ├── PolicyError    nobody can tell how often savepoints are to be taken
 ├── RulesError     rules that nothing can be planned by
+├── SelectorError  labels that cannot be understood
 └── WavesError     jobs and waves do not go together
 """
 
-__all__ = ["DecisionError", "DrillError", "PolicyError", "RulesError", "WavesError"]
+__all__ = [
+    "DecisionError",
+    "DrillError",
+    "PolicyError",
+    "RulesError",
+    "SelectorError",
+    "WavesError",
+]
 
 
 class DecisionError(Exception):
@@ -24,6 +32,10 @@ class PolicyError(DecisionError):
 
 class RulesError(DecisionError):
     """Rules that nothing can be planned by."""
+
+
+class SelectorError(DecisionError):
+    """It would choose no job, or another one than is meant."""
 
 
 class WavesError(DecisionError):

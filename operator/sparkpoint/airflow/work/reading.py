@@ -1,10 +1,12 @@
 """Looking at jobs and savepoints: of some namespaces, or of the whole cluster."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from sparkpoint.airflow.decisions.drills import DRILL_OF
+from sparkpoint.airflow.decisions.errors import SelectorError
 from sparkpoint.cli.jobs.cluster import SAVEPOINTS, Cluster
 from sparkpoint.cli.jobs.facts import job_of, metadata
 from sparkpoint.cli.jobs.finding import list_jobs
@@ -14,6 +16,9 @@ __all__ = ["Clusters", "Sight", "chosen", "look"]
 Object = dict[str, Any]
 Clusters = Callable[[str | None], Cluster]
 """A namespace -> the cluster, in it; None: in the connection's own."""
+_WORD: Final = r"[A-Za-z0-9._/-]+"
+_WISH: Final = re.compile(rf"({_WORD})\s*(==?|!=)\s*((?:{_WORD})?)")
+_ANY: Final = re.compile(rf"(!?)\s*({_WORD})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +40,7 @@ def look(clusters: Clusters, namespaces: Sequence[str], *, everywhere: bool) -> 
     Without namespaces: the connection's own, or `everywhere`.
     """
     if namespaces or not everywhere:
-        meant: Sequence[str | None] = namespaces or [None]
+        meant: Sequence[str | None] = list(dict.fromkeys(namespaces)) or [None]
         return [_one(clusters(name)) for name in meant]
     cluster = clusters(None)
     # Savepoints after jobs: a savepoint that a job names is then there, too.
@@ -57,21 +62,50 @@ def _within(namespace: str, bodies: Iterable[Object]) -> tuple[Object, ...]:
 
 
 def chosen(sights: Iterable[Sight], *, names: Sequence[str], selector: str) -> list[Object]:
-    """Jobs by name (`NAME` or `NAMESPACE/NAME`) and by label (`team=shop,tier=gold`); no drills.
+    """Jobs by name (`NAME` or `NAMESPACE/NAME`) and by label (`team=shop,tier!=gold`); no drills.
 
-    LookupError names those that are not there: a typing error must not look like success.
+    LookupError names those that are not there: a typing error must not look like success. For the
+    same reason a selector that is not understood is a SelectorError.
     """
     jobs = [job for sight in sights for job in sight.jobs if not _label(job, DRILL_OF)]
     missing = [name for name in names if not any(_is_named(job, name) for job in jobs)]
     if missing:
         raise LookupError(f"There is no job {', '.join(missing)}.")
-    wanted = dict(part.strip().partition("=")[::2] for part in selector.split(",") if part.strip())
+    wanted = [_Wish.read(part) for part in selector.split(",") if part.strip()]
     return [
         job
         for job in jobs
         if (not names or any(_is_named(job, name) for name in names))
-        and all(_label(job, key) == value for key, value in wanted.items())
+        and all(wish.is_met(_label(job, wish.key)) for wish in wanted)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """One part of a selector."""
+
+    key: str
+    value: str | None
+    """None: whether there is such a label at all."""
+    equal: bool
+
+    @classmethod
+    def read(cls, part: str) -> "_Wish":
+        text = part.strip()
+        if found := _WISH.fullmatch(text):
+            key, sign, value = found.groups()
+            return cls(key, value, sign != "!=")
+        if found := _ANY.fullmatch(text):
+            sign, key = found.groups()
+            return cls(key, None, sign != "!")
+        raise SelectorError(
+            f"The selector has {text!r} in it, which is not understood: write team=shop, "
+            "team!=shop, team or !team."
+        )
+
+    def is_met(self, label: str | None) -> bool:
+        holds = label is not None if self.value is None else label == self.value
+        return holds is self.equal
 
 
 def _is_named(job: Object, name: str) -> bool:
