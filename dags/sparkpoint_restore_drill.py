@@ -56,6 +56,7 @@ def sparkpoint_restore_drill() -> None:
         from sparkpoint.airflow.decisions.drills import pick
 
         sights, found = sights_of(params), []
+        sweep(sights)
         for job in jobs_of(sights, params):
             about = job["metadata"]
             near = [sight for sight in sights if sight.namespace == about["namespace"]]
@@ -135,6 +136,19 @@ def sparkpoint_restore_drill() -> None:
         verdict(result, savepoint)
 
     of_job.expand_kwargs(choose())
+
+
+def sweep(sights: list[Any]) -> None:
+    """Remove what runs have left behind that were ended before they could do it."""
+    from sparkpoint.airflow.failures import telling
+    from sparkpoint.airflow.hooks import SparkpointHook
+    from sparkpoint.airflow.work.drills import remove_leftovers
+
+    dag = get_current_context()["dag_run"].dag_id
+    with telling():
+        hook = SparkpointHook(conn_id=CONNECTION)
+        for name in remove_leftovers(hook.cluster, sights, dag=dag, now=datetime.now(UTC)):
+            print(f"{name}: removed, as an earlier drill has left it behind.")
 
 
 def _drill(namespace: str, savepoint: str) -> tuple[Any, str]:

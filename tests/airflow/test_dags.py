@@ -234,6 +234,10 @@ def test_a_drill_restores_writes_down_and_leaves_nothing(
     drill = {"airflow.sparkpoint.dev/drill": "args[1]=--output=/dev/null"}
     ground.api.put(job("visits", annotations=drill, creationTimestamp="2025-01-01T00:00:00Z"))
     ground.api.put(aged(1))
+    # Somebody ended a run before it could clean up.
+    left = {"labels": {"airflow.sparkpoint.dev/drill-of": "visits"}}
+    left["annotations"] = {"airflow.sparkpoint.dev/run": "sparkpoint_restore_drill r"}
+    ground.api.put(job("left", creationTimestamp="2025-01-01T00:00:00Z", **left))
     if damaged:
         ground.operator.damaged.add("visits-1")
 

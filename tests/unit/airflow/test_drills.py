@@ -7,6 +7,7 @@ import pytest
 
 from sparkpoint.airflow.decisions.drills import (
     DRILL,
+    DRILL_OF,
     SETTINGS,
     check_savepoint,
     conclude,
@@ -15,9 +16,16 @@ from sparkpoint.airflow.decisions.drills import (
     pick,
 )
 from sparkpoint.airflow.decisions.errors import DrillError
-from sparkpoint.airflow.work.drills import conclude_drill, ensure_drill, remove_drill
+from sparkpoint.airflow.decisions.keys import RUN
+from sparkpoint.airflow.work.drills import (
+    conclude_drill,
+    ensure_drill,
+    remove_drill,
+    remove_leftovers,
+)
+from sparkpoint.airflow.work.reading import look
 from sparkpoint.api.validation import validate_resource
-from tests.unit.airflow.world import NOW, Object, cluster, job, savepoint
+from tests.unit.airflow.world import NOW, Object, cluster, job, savepoint, time
 from tests.unit.cli.jobs.apiserver import ApiServer
 
 _KEY = "0123456789abcdef"
@@ -40,6 +48,35 @@ def test_the_newest_good_one_is_picked_or_any() -> None:
         "s2",
     }
     assert pick(job(), [], chance=0.5) is None
+
+
+@pytest.mark.parametrize("chance", [None, 0.0])
+def test_what_an_earlier_job_of_the_name_left_is_not_picked(chance: float | None) -> None:
+    made = [savepoint("earlier", age=timedelta(days=400)), savepoint("own")]
+
+    assert pick(job(), made, chance=chance) is made[1]
+
+
+def test_what_drills_have_left_behind_is_removed_and_nothing_else() -> None:
+    api = ApiServer()
+    long_ago, just_now = time(NOW - timedelta(days=2)), time(NOW)
+    of, run = {"labels": {DRILL_OF: "visits"}}, {RUN: "drills scheduled"}
+    existing = {"existing": {"repository": "s3://data/savepoints", "job": "visits", "name": "s"}}
+    for body in (
+        job("left", creationTimestamp=long_ago, annotations=run, **of),
+        job("young", creationTimestamp=just_now, annotations=run, **of),
+        job("anothers", creationTimestamp=long_ago, annotations={RUN: "others x"}, **of),
+        job("no-copy", creationTimestamp=long_ago, annotations=run),
+        savepoint("check", creationTimestamp=long_ago, annotations=run, spec=existing),
+        savepoint("taken", creationTimestamp=long_ago, annotations=run),
+    ):
+        api.put(body)
+    sights = look(lambda _: cluster(api), ["shop"], everywhere=False)
+
+    removed = remove_leftovers(lambda _: cluster(api), sights, dag="drills", now=NOW)
+
+    assert removed == ["shop/left", "shop/check"]
+    assert {key[2] for key in api.objects} == {"young", "anothers", "no-copy", "taken"}
 
 
 def test_a_copy_begins_from_the_savepoint_writes_elsewhere_and_leaves_nothing() -> None:

@@ -8,15 +8,15 @@ its rows, and nothing is run.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sparkpoint.airflow.decisions.due import captured_at, is_good, newest_good
+from sparkpoint.airflow.decisions.due import all_good
 from sparkpoint.airflow.decisions.errors import DrillError
 from sparkpoint.airflow.decisions.keys import RUN, RUN_KEY
 from sparkpoint.api.common import API_VERSION
 from sparkpoint.api.scalars import LONGEST_JOB_NAME
-from sparkpoint.cli.jobs.facts import job_of, metadata, spec_of, status_of
+from sparkpoint.cli.jobs.facts import job_of, metadata, moment_of, spec_of, status_of
 from sparkpoint.cli.jobs.specs import AssignmentError, put
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "drill_job",
     "drill_name",
     "drill_of",
+    "is_leftover",
     "pick",
     "settings_of",
 ]
@@ -42,6 +43,7 @@ DRILL: Final = "airflow.sparkpoint.dev/drilled"
 """An annotation of a savepoint: what came of its last drill, as JSON."""
 DRILL_OF: Final = "airflow.sparkpoint.dev/drill-of"
 """A label of a throw-away job: the job that it is a copy of."""
+_LONGEST_DRILL: Final = timedelta(days=1)
 _NOT_INHERITED: Final = ("suspend", "restartNonce", "restoreFrom")
 
 
@@ -76,15 +78,21 @@ def drill_of(savepoint: Object) -> Mapping[str, Any] | None:
 
 def pick(job: Object, savepoints: Iterable[Object], *, chance: float | None) -> Object | None:
     """The newest good savepoint of the job; with `chance` (0 to 1), any of them; None if none."""
-    own = [body for body in savepoints if job_of(body) == _name(job)]
-    newest = newest_good(job, own)
-    if newest is None or chance is None:
-        return newest
-    good = sorted(
-        (body for body in own if is_good(body) and not spec_of(body).get("existing")),
-        key=lambda body: (str(captured_at(body)), _name(body)),
-    )
-    return good[min(int(chance * len(good)), len(good) - 1)]
+    good = all_good(job, savepoints)
+    if not good:
+        return None
+    return good[-1 if chance is None else min(int(chance * len(good)), len(good) - 1)]
+
+
+def is_leftover(body: Object, *, dag: str, now: datetime) -> bool:
+    """Whether a drill of this DAG has made it, and is over: nobody has cleaned up after a run that
+    was ended from outside, or deleted."""
+    about = metadata(body)
+    made = moment_of(about.get("creationTimestamp"))
+    throwaway = DRILL_OF in (about.get("labels") or {}) or bool(spec_of(body).get("existing"))
+    run = str((about.get("annotations") or {}).get(RUN, ""))
+    old = made is not None and now - made > _LONGEST_DRILL
+    return throwaway and run.startswith(f"{dag} ") and old
 
 
 def settings_of(job: Object) -> list[str]:

@@ -26,6 +26,7 @@ __all__ = [
     "Due",
     "Policy",
     "Skip",
+    "all_good",
     "captured_at",
     "is_good",
     "judge_due",
@@ -201,7 +202,12 @@ def _is_over(job: Object) -> bool:
 
 
 def newest_good(job: Object, savepoints: Iterable[Object]) -> Object | None:
-    """The newest complete one that was taken of this very job and is not known to be damaged.
+    """The newest of the good ones; None if there is none."""
+    return next(reversed(all_good(job, savepoints)), None)
+
+
+def all_good(job: Object, savepoints: Iterable[Object]) -> list[Object]:
+    """Complete ones that were taken of this very job and are not known to be damaged, oldest first.
 
     One that an earlier job of its name left, or that was only made known, does not count.
     """
@@ -215,7 +221,7 @@ def newest_good(job: Object, savepoints: Iterable[Object]) -> Object | None:
         and (moment := captured_at(body)) is not None
         and (born is None or moment >= born)
     ]
-    return max(found, key=lambda each: each[:2])[2] if found else None
+    return [body for _, _, body in sorted(found, key=lambda each: each[:2])]
 
 
 def is_good(savepoint: Object) -> bool:

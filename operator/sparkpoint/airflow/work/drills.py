@@ -1,5 +1,6 @@
 """The throw-away jobs of drills: made once, looked at, written down, and removed."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -11,16 +12,18 @@ from sparkpoint.airflow.decisions.drills import (
     conclude,
     drill_job,
     drill_name,
+    is_leftover,
     settings_of,
 )
 from sparkpoint.airflow.decisions.errors import DrillError
 from sparkpoint.airflow.decisions.keys import RUN_KEY
+from sparkpoint.airflow.work.reading import Clusters, Sight
 from sparkpoint.cli.jobs.cluster import JOBS, SAVEPOINTS, Cluster, Kind, find
 from sparkpoint.cli.jobs.errors import AlreadyExistsError
 from sparkpoint.cli.jobs.facts import metadata, moment_of
 from sparkpoint.cli.jobs.finding import live_job
 
-__all__ = ["conclude_drill", "ensure_drill", "remove_drill"]
+__all__ = ["conclude_drill", "ensure_drill", "remove_drill", "remove_leftovers"]
 
 Object = dict[str, Any]
 
@@ -68,4 +71,18 @@ def remove_drill(cluster: Cluster, job: str, *, savepoint: str, key: str) -> lis
             continue
         cluster.delete(kind, name, uid=metadata(body)["uid"])
         removed.append(name)
+    return removed
+
+
+def remove_leftovers(
+    clusters: Clusters, sights: Iterable[Sight], *, dag: str, now: datetime
+) -> list[str]:
+    """Take away what earlier runs of the DAG have left behind. The names."""
+    removed = []
+    for sight in sights:
+        cluster = clusters(sight.namespace)
+        for kind, bodies in ((JOBS, sight.jobs), (SAVEPOINTS, sight.savepoints)):
+            for about in [metadata(each) for each in bodies if is_leftover(each, dag=dag, now=now)]:
+                cluster.delete(kind, about["name"], uid=about["uid"])
+                removed.append(f"{sight.namespace}/{about['name']}")
     return removed
