@@ -1,5 +1,6 @@
 """Operators and the sensor by themselves: what they ask for, when they wait, how they fail."""
 
+import asyncio
 import re
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -20,12 +21,15 @@ from sparkpoint.airflow.operators import (
     CreateSavepointOperator,
     RescaleJobOperator,
     RestoreDrillOperator,
+    RetainSavepointsOperator,
     UpgradeJobOperator,
     VerifySavepointOperator,
 )
 from sparkpoint.airflow.provider import get_provider_info
 from sparkpoint.airflow.sensors import JobHealthSensor
-from tests.airflow.conftest import Ground
+from sparkpoint.airflow.triggers import ResourceTrigger
+from sparkpoint.airflow.work.cleanup import cleanup_of, make_plans
+from tests.airflow.conftest import Ground, aged
 from tests.unit.airflow.world import job, savepoint
 
 
@@ -213,6 +217,32 @@ def test_what_there_is_nothing_to_do_for_is_skipped(ground: Ground) -> None:
     _fails(skips, "suspended", CreateSavepointOperator, job="visits", fresh_since=since)
     _fails(skips, "does not say", RestoreDrillOperator, job="visits", savepoint="s")
     _fails(skips, "Nothing", CollectGarbageOperator, removed={"asked": {}})
+
+
+def test_what_is_gone_before_it_was_waited_for_is_still_asked_what_it_has_freed(
+    ground: Ground,
+) -> None:
+    ground.api.put(job("visits", creationTimestamp="2025-01-01T00:00:00Z"))
+    for number in (2, 3):
+        ground.api.put(aged(number))
+    ground.api.holds_deleted = True
+    rules = {"last": 1, "max_fraction": 1}
+    sights = sights_of({"namespaces": []})
+    [plan] = make_plans(sights, sights[0].jobs, cleanup_of(rules), datetime.now(UTC))
+    removed, _ = _execute(RetainSavepointsOperator, plan=plan.document(), rules=rules)
+    ground.until(lambda: len(ground.savepoints()) == 1)
+
+    with pytest.raises(TaskDeferred) as deferred:
+        _execute(CollectGarbageOperator, removed=removed)
+
+    # As it is stored until a triggerer has room for it.
+    given = deferred.value.trigger.serialize()[1]
+    event = asyncio.run(_first(ResourceTrigger(**given)))
+    assert event.xcoms == {"freed": {"bytes": ground.operator.freed, "unknown": []}}
+
+
+async def _first(trigger: ResourceTrigger) -> Any:
+    return await asyncio.wait_for(anext(trigger.run()), 60)
 
 
 def test_a_job_is_rescaled_once_and_a_rollback_fails_the_task(ground: Ground) -> None:

@@ -279,5 +279,19 @@ def test_what_was_freed_is_told_of_what_is_gone_as_far_as_it_was_seen(ground: Gr
     assert event.xcoms == {"freed": {"bytes": 700, "unknown": ["b"]}}
 
 
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_what_was_gone_before_is_asked_for_its_last_state(ground: Ground, forgotten: bool) -> None:
+    version = ground.api.put(savepoint("a"))["metadata"]["resourceVersion"]
+    ground.api.put_status("SparkSavepoint", "a", {"freedBytes": 700})
+    ground.api.delete("SparkSavepoint", "a")
+    ground.api.oldest = 10**9 if forgotten else 0
+    goal = goals.gone({"a": "uid-of-a"}, since={"a": version})
+
+    event = _event(_trigger(goal=goal))
+
+    known, unknown = {"bytes": 700, "unknown": []}, {"bytes": 0, "unknown": ["a"]}
+    assert event.xcoms == {"freed": unknown if forgotten else known}
+
+
 def test_a_connection_that_is_not_there_fails_the_task(ground: Ground) -> None:
     assert _end(_trigger(kubernetes_conn_id="no_such_connection")) == "failed"

@@ -189,7 +189,8 @@ class CollectGarbageOperator(Waiting):
         self.namespace = str(self.removed["namespace"])
         with telling():
             cluster = self.open_cluster()
-            self.wait_for(cluster, SAVEPOINTS, sorted(asked), goals.gone(asked))
+            goal = goals.gone(asked, since=self.removed.get("since"))
+            self.sleep_until(cluster, SAVEPOINTS, sorted(asked), goal)
         return sorted(asked)
 
 

@@ -103,7 +103,8 @@ class ResourceTrigger(BaseTrigger):
 
     def _event(self, outcome: Outcome) -> TriggerEvent:
         if not self.end_from_trigger:
-            return TriggerEvent({"end": outcome.end.value, "message": outcome.message})
+            told = {"end": outcome.end.value, "message": outcome.message}
+            return TriggerEvent({**told, "left": left_behind(self.goal, self._last)})
         if outcome.end is End.FAILED:
             return TaskFailedEvent()
         return TaskSuccessEvent(xcoms=left_behind(self.goal, self._last) or None)
@@ -111,6 +112,10 @@ class ResourceTrigger(BaseTrigger):
     def saw(self, name: str, body: Object) -> None:
         """Remember a resource as it is."""
         self._last[name] = body
+
+    def has_seen(self, name: str) -> bool:
+        """Whether it is known how it was."""
+        return self._last.get(name) is not None
 
     async def _wait_in_time(self) -> Outcome:
         if self.deadline is None:
@@ -202,6 +207,8 @@ class _Following:
         if body is not None:
             self._keep(body)
         outcome = self._judge(body)
+        if body is None:
+            await self._hear_last_words(api)
         if outcome.end is not End.WAITING or body is None:
             return outcome
         try:
@@ -213,6 +220,22 @@ class _Following:
                 _WITHOUT_WATCH if error.status == HTTPStatus.FORBIDDEN else _SHORTEST
             )
             return Outcome(End.WAITING)
+
+    async def _hear_last_words(self, api: Any) -> None:
+        """Of what was gone before it was looked at: the API server remembers for some minutes."""
+        from kubernetes_asyncio.client import ApiException
+
+        version = (self._trigger.goal.get("since") or {}).get(self._name)
+        if version is None or self._trigger.has_seen(self._name):
+            return
+        try:
+            async with asyncio.timeout(_LAST_LOOK):
+                await self._watch(api, version)
+        except TimeoutError:
+            return
+        except ApiException as error:
+            if error.status not in _LOOK_AGAIN:
+                raise
 
     async def _see(self, api: Any) -> tuple[Object | None, str]:
         """The resource, and the version to watch from.

@@ -84,8 +84,11 @@ class Waiting(BaseOperator):
 
     def wait_for(self, cluster: Cluster, kind: Kind, names: Sequence[str], goal: Object) -> None:
         """Return if it is there already; else go to sleep until it is."""
-        if self._is_reached(cluster, kind, names, goal):
-            return
+        if not self._is_reached(cluster, kind, names, goal):
+            self.sleep_until(cluster, kind, names, goal)
+
+    def sleep_until(self, cluster: Cluster, kind: Kind, names: Sequence[str], goal: Object) -> None:
+        """Let the trigger look, also if it is there already: it tells what was left behind."""
         self.defer(
             trigger=ResourceTrigger(
                 plural=kind.plural,
@@ -128,6 +131,8 @@ class Waiting(BaseOperator):
             raise AirflowException(str(event.get("message")))
         if event == "failed":
             raise AirflowException("It failed: the log of the trigger says why.")
+        for key, value in (event.get("left") or {} if isinstance(event, Mapping) else {}).items():
+            context["ti"].xcom_push(key=key, value=value)
         if not asked:
             # `dag.test()` loses what was given to the trigger.
             return None

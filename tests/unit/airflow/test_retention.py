@@ -229,10 +229,22 @@ def test_what_was_shown_is_removed_with_its_data_and_twice_is_once() -> None:
     done, again = _apply(api, shown), _apply(api, shown)
 
     assert done.asked == {"old": "uid-of-old"}
+    assert set(done.since) == {"old"}
     assert (again.asked, again.left) == ({}, {})
     assert _names(api) == {"new"}
     patches = [body["spec"] for verb, _, body in api.asked if verb == "PATCH"]
     assert patches == [{"onDelete": "Delete"}]
+
+
+def test_a_second_try_waits_for_what_the_first_has_asked_for() -> None:
+    api = _api(savepoint("new"), savepoint("old", age=3 * _DAY))
+    api.holds_deleted = True
+    shown = _shown(api)
+
+    done, again = _apply(api, shown), _apply(api, shown)
+
+    assert again.asked == done.asked == {"old": "uid-of-old"}
+    assert again.left == {}
 
 
 def test_what_is_needed_by_now_stays_although_it_was_shown() -> None:

@@ -90,9 +90,13 @@ def holds(kind: str, status: str = "True") -> dict[str, Any]:
     return {"is": "holds", "condition": kind, "status": status}
 
 
-def gone(uids: Mapping[str, str]) -> dict[str, Any]:
-    """These (name -> uid) are there no longer; another one of the same name does not count."""
-    return {"is": "gone", "uids": dict(uids)}
+def gone(uids: Mapping[str, str], *, since: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """These (name -> uid) are there no longer; another one of the same name does not count.
+
+    With `since` (name -> the version that was deleted), one that is gone already may still be asked
+    for its last state.
+    """
+    return {"is": "gone", "uids": dict(uids), "since": dict(since or {})}
 
 
 def judge(wanted: Wanted, name: str, body: Object | None) -> Outcome:

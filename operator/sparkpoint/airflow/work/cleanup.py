@@ -37,6 +37,8 @@ class Applied:
     job: str
     asked: Mapping[str, str]
     """Name -> uid of the savepoints that are being removed now."""
+    since: Mapping[str, str]
+    """Name -> the version that was deleted: what became of it is told from there."""
     left: Mapping[str, str]
     """Name -> why it stays after all."""
     new_bytes: int
@@ -47,6 +49,7 @@ class Applied:
             "namespace": self.namespace,
             "job": self.job,
             "asked": dict(self.asked),
+            "since": dict(self.since),
             "left": dict(self.left),
             "new_bytes": self.new_bytes,
         }
@@ -110,28 +113,34 @@ def apply_plan(
     fresh = _fresh_plan(cluster, job, cleanup, now)
     refused = shown.get("refused") or fresh.refused
     asked: dict[str, str] = {}
+    since: dict[str, str] = {}
     left: dict[str, str] = {}
     freed = 0
     for each in shown["remove"]:
-        name, uid = str(each["name"]), str(each["uid"])
+        name, uid, version = str(each["name"]), str(each["uid"]), None
         first = removal = None if refused else _removal(fresh, name, uid)
         for _ in range(_TRIES):
-            if removal is None or _remove(cluster, removal, data=data):
+            version = _remove(cluster, removal, data=data) if removal is not None else None
+            if removal is None or version is not None:
                 break
             # How much may go was judged before the first one went: it shrinks as it goes.
             fresh = _fresh_plan(cluster, job, cleanup, now)
             removal = _removal(fresh, name, uid)
-        else:
-            removal = None
-        if removal is not None:
-            asked[name] = uid
-            freed += removal.new_bytes
-            continue
-        if first is not None:
-            _take_back(cluster, first)
-        if reason := refused or _reason(fresh, name):
+        there = find(cluster, SAVEPOINTS, name) if version is None else None
+        if there is not None and metadata(there)["uid"] == uid:
+            if metadata(there).get("deletionTimestamp") is not None:
+                # An earlier try of ours, or another cleanup.
+                version = str(each["version"])
+            elif first is not None:
+                _take_back(cluster, there, first)
+        if version is not None:
+            asked[name], since[name] = uid, version
+            freed += int(each["new_bytes"])
+        elif reason := refused or _reason(fresh, name):
             left[name] = reason
-    return Applied(namespace=cluster.namespace, job=job, asked=asked, left=left, new_bytes=freed)
+    return Applied(
+        namespace=cluster.namespace, job=job, asked=asked, since=since, left=left, new_bytes=freed
+    )
 
 
 def _fresh_plan(cluster: Cluster, job: str, cleanup: Cleanup, now: datetime) -> JobPlan:
@@ -155,8 +164,8 @@ def _reason(plan: JobPlan, name: str) -> str:
     return next((", ".join(kept.reasons) for kept in plan.keep if kept.name == name), "")
 
 
-def _remove(cluster: Cluster, removal: Removal, *, data: bool) -> bool:
-    """False if somebody changed it meanwhile."""
+def _remove(cluster: Cluster, removal: Removal, *, data: bool) -> str | None:
+    """The version that was deleted; None if somebody changed it meanwhile."""
     version = removal.version
     try:
         if data and removal.data and removal.on_delete != _DELETE:
@@ -164,19 +173,15 @@ def _remove(cluster: Cluster, removal: Removal, *, data: bool) -> bool:
             version = cluster.patch(SAVEPOINTS, removal.name, change)["metadata"]["resourceVersion"]
         cluster.delete(SAVEPOINTS, removal.name, uid=removal.uid, version=version)
     except ConflictError:
-        return False
+        return None
     except NotFoundError:
-        return True
-    return True
+        return version
+    return version
 
 
-def _take_back(cluster: Cluster, removal: Removal) -> None:
+def _take_back(cluster: Cluster, there: Object, removal: Removal) -> None:
     """It stays: whoever deletes it one day is to find its data treated as was said before us."""
-    body = find(cluster, SAVEPOINTS, removal.name)
-    if body is None or metadata(body)["uid"] != removal.uid:
-        return
-    going = metadata(body).get("deletionTimestamp") is not None
-    if going or spec_of(body).get("onDelete") in (None, removal.on_delete):
+    if spec_of(there).get("onDelete") in (None, removal.on_delete):
         return
     change = {"metadata": {"uid": removal.uid}, "spec": {"onDelete": removal.on_delete}}
     try:
