@@ -1,5 +1,6 @@
 """What holds for every test."""
 
+import gc
 import os
 from importlib.util import find_spec
 
@@ -17,3 +18,10 @@ settings.load_profile("sparkpoint")
 
 # Airflow has an environment of its own (`make test-airflow`); no other one can read its tests.
 collect_ignore = [] if find_spec("airflow") else ["airflow"]
+
+
+def pytest_collection_finish() -> None:
+    """What thousands of tests and all packages are made of stays: do not look through it again and
+    again for garbage."""
+    gc.collect()
+    gc.freeze()

@@ -4,6 +4,8 @@ The packages below and `jobs/` have a tree of errors each; their messages name t
 out. A class that is not in the table takes the code of its nearest ancestor that is.
 """
 
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sparkpoint.cli.exits import Exit
@@ -70,60 +72,103 @@ def _sentence(error: Exception) -> str:
 
 
 def _exits() -> dict[type, Exit]:
-    # Imported late: whoever has such an error to explain has loaded these modules already.
-    from sparkpoint.api import errors as api
-    from sparkpoint.checkpoint import errors as checkpoint
-    from sparkpoint.cli.jobs import errors as jobs
-    from sparkpoint.savepoint import errors as savepoint
-    from sparkpoint.state import errors as state
-    from sparkpoint.storage import errors as storage
+    """Of the trees that are loaded: an error of another one cannot have been raised."""
+    loaded = [tree for module, tree in _TREES.items() if module in sys.modules]
+    return {kind: code for tree in loaded for kind, code in tree().items()}
+
+
+def _of_storage() -> dict[type, Exit]:
+    from sparkpoint.storage import errors
 
     return {
-        storage.StorageError: Exit.FAILED,
-        storage.NotFoundError: Exit.NOT_FOUND,
-        storage.BadLocationError: Exit.USAGE,
-        storage.AlreadyExistsError: Exit.REFUSED,
-        storage.ChangedError: Exit.REFUSED,
-        storage.UnsupportedError: Exit.REFUSED,
-        storage.TooLargeError: Exit.DAMAGED,
-        checkpoint.CheckpointError: Exit.FAILED,
-        checkpoint.NotACheckpointError: Exit.NOT_FOUND,
-        checkpoint.NothingCommittedError: Exit.NOT_FOUND,
-        checkpoint.UnknownFormatError: Exit.REFUSED,
-        checkpoint.CannotRewindError: Exit.REFUSED,
-        checkpoint.DamagedError: Exit.DAMAGED,
-        checkpoint.IncompleteError: Exit.DAMAGED,
-        savepoint.SavepointError: Exit.FAILED,
-        savepoint.NotARepositoryError: Exit.NOT_FOUND,
-        savepoint.NoSuchSavepointError: Exit.NOT_FOUND,
-        savepoint.NoQueryError: Exit.NOT_FOUND,
-        savepoint.BadNameError: Exit.USAGE,
-        savepoint.NewerFormatError: Exit.REFUSED,
-        savepoint.NameTakenError: Exit.REFUSED,
-        savepoint.AmbiguousError: Exit.REFUSED,
-        savepoint.UnsafeStoreError: Exit.REFUSED,
-        savepoint.CollectorBusyError: Exit.REFUSED,
-        savepoint.ProtectedError: Exit.REFUSED,
-        savepoint.MisplacedError: Exit.REFUSED,
-        savepoint.TargetNotEmptyError: Exit.REFUSED,
-        savepoint.TargetChangedError: Exit.REFUSED,
-        savepoint.TargetBusyError: Exit.REFUSED,
-        savepoint.SinkConflictError: Exit.REFUSED,
-        savepoint.DoubtfulStateError: Exit.REFUSED,
-        savepoint.DamagedError: Exit.DAMAGED,
-        state.StateError: Exit.FAILED,
-        state.UnsupportedStateError: Exit.REFUSED,
-        state.MisplacedStateError: Exit.REFUSED,
-        state.NothingToDoError: Exit.REFUSED,
-        state.PendingBatchError: Exit.REFUSED,
-        state.NoSuchStateError: Exit.NOT_FOUND,
-        state.AmbiguousStateError: Exit.REFUSED,
-        state.BadQueryError: Exit.USAGE,
-        api.InvalidResourceError: Exit.REFUSED,
-        jobs.ClusterError: Exit.FAILED,
-        jobs.NoClusterError: Exit.USAGE,
-        jobs.NotFoundError: Exit.NOT_FOUND,
-        jobs.AlreadyExistsError: Exit.REFUSED,
-        jobs.ConflictError: Exit.REFUSED,
-        jobs.RefusedError: Exit.REFUSED,
+        errors.StorageError: Exit.FAILED,
+        errors.NotFoundError: Exit.NOT_FOUND,
+        errors.BadLocationError: Exit.USAGE,
+        errors.AlreadyExistsError: Exit.REFUSED,
+        errors.ChangedError: Exit.REFUSED,
+        errors.UnsupportedError: Exit.REFUSED,
+        errors.TooLargeError: Exit.DAMAGED,
     }
+
+
+def _of_checkpoint() -> dict[type, Exit]:
+    from sparkpoint.checkpoint import errors
+
+    return {
+        errors.CheckpointError: Exit.FAILED,
+        errors.NotACheckpointError: Exit.NOT_FOUND,
+        errors.NothingCommittedError: Exit.NOT_FOUND,
+        errors.UnknownFormatError: Exit.REFUSED,
+        errors.CannotRewindError: Exit.REFUSED,
+        errors.DamagedError: Exit.DAMAGED,
+        errors.IncompleteError: Exit.DAMAGED,
+    }
+
+
+def _of_savepoint() -> dict[type, Exit]:
+    from sparkpoint.savepoint import errors
+
+    return {
+        errors.SavepointError: Exit.FAILED,
+        errors.NotARepositoryError: Exit.NOT_FOUND,
+        errors.NoSuchSavepointError: Exit.NOT_FOUND,
+        errors.NoQueryError: Exit.NOT_FOUND,
+        errors.BadNameError: Exit.USAGE,
+        errors.NewerFormatError: Exit.REFUSED,
+        errors.NameTakenError: Exit.REFUSED,
+        errors.AmbiguousError: Exit.REFUSED,
+        errors.UnsafeStoreError: Exit.REFUSED,
+        errors.CollectorBusyError: Exit.REFUSED,
+        errors.ProtectedError: Exit.REFUSED,
+        errors.MisplacedError: Exit.REFUSED,
+        errors.TargetNotEmptyError: Exit.REFUSED,
+        errors.TargetChangedError: Exit.REFUSED,
+        errors.TargetBusyError: Exit.REFUSED,
+        errors.SinkConflictError: Exit.REFUSED,
+        errors.DoubtfulStateError: Exit.REFUSED,
+        errors.DamagedError: Exit.DAMAGED,
+    }
+
+
+def _of_state() -> dict[type, Exit]:
+    from sparkpoint.state import errors
+
+    return {
+        errors.StateError: Exit.FAILED,
+        errors.UnsupportedStateError: Exit.REFUSED,
+        errors.MisplacedStateError: Exit.REFUSED,
+        errors.NothingToDoError: Exit.REFUSED,
+        errors.PendingBatchError: Exit.REFUSED,
+        errors.NoSuchStateError: Exit.NOT_FOUND,
+        errors.AmbiguousStateError: Exit.REFUSED,
+        errors.BadQueryError: Exit.USAGE,
+    }
+
+
+def _of_api() -> dict[type, Exit]:
+    from sparkpoint.api import errors
+
+    return {errors.InvalidResourceError: Exit.REFUSED}
+
+
+def _of_jobs() -> dict[type, Exit]:
+    from sparkpoint.cli.jobs import errors
+
+    return {
+        errors.ClusterError: Exit.FAILED,
+        errors.NoClusterError: Exit.USAGE,
+        errors.NotFoundError: Exit.NOT_FOUND,
+        errors.AlreadyExistsError: Exit.REFUSED,
+        errors.ConflictError: Exit.REFUSED,
+        errors.RefusedError: Exit.REFUSED,
+    }
+
+
+_TREES: dict[str, Callable[[], dict[type, Exit]]] = {
+    "sparkpoint.storage.errors": _of_storage,
+    "sparkpoint.checkpoint.errors": _of_checkpoint,
+    "sparkpoint.savepoint.errors": _of_savepoint,
+    "sparkpoint.state.errors": _of_state,
+    "sparkpoint.api.errors": _of_api,
+    "sparkpoint.cli.jobs.errors": _of_jobs,
+}

@@ -1,6 +1,7 @@
 """The CustomResourceDefinitions as documents; a real API server judges them in tests/cluster."""
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -16,17 +17,19 @@ from tests.unit.api.loading import ACCEPTED, Accepted
 each_resource = pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.kind)
 
 
+@functools.cache
+def _roots() -> Mapping[str, Schema]:
+    return {resource.kind: _schema(resource) for resource in RESOURCES}
+
+
 def _schema(resource: ResourceKind) -> Schema:
     [version] = definition(resource)["spec"]["versions"]
     root: Schema = version["schema"]["openAPIV3Schema"]
     return root
 
 
-ROOTS = {resource.kind: _schema(resource) for resource in RESOURCES}
-
-
 def _root(resource: ResourceKind) -> Schema:
-    return ROOTS[resource.kind]
+    return _roots()[resource.kind]
 
 
 def _nodes(schema: Schema, path: str) -> Iterator[tuple[str, Schema]]:
@@ -109,6 +112,7 @@ def test_rule_reads_fields_that_exist(rule: Rule, keys: tuple[str, ...]) -> None
         node = node["properties"][key]
 
 
+@functools.cache
 def _root_of(rule: Rule) -> Schema:
     for resource in RESOURCES:
         if rule.model is resource.model:

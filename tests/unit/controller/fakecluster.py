@@ -61,7 +61,7 @@ class FakeCluster:
     ) -> Sequence[Object]:
         """See Cluster."""
         found: Sequence[Object] = self._call(
-            "list", kind, "", lambda: self.all(kind, namespace, labels)
+            "list", kind, "", lambda: self.present(kind, namespace, labels)
         )
         return found
 
@@ -125,12 +125,16 @@ class FakeCluster:
         self, kind: Kind, namespace: str, labels: Mapping[str, str] | None = None
     ) -> Sequence[Object]:
         """What is there."""
-        return [
-            copied(body)
-            for (known, space, _), body in sorted(self._objects.items(), key=lambda each: each[0])
-            if (known, space) == (kind.kind, namespace)
-            and (labels or {}).items() <= (metadata(body).get("labels") or {}).items()
-        ]
+        return [copied(body) for body in self.present(kind, namespace, labels)]
+
+    def present(
+        self, kind: Kind, namespace: str, labels: Mapping[str, str] | None = None
+    ) -> Sequence[Object]:
+        """The very objects: to look at, and not to change or keep."""
+        wanted = (labels or {}).items()
+        keys = sorted(key for key in self._objects if key[:2] == (kind.kind, namespace))
+        found = [self._objects[key] for key in keys]
+        return [body for body in found if wanted <= (metadata(body).get("labels") or {}).items()]
 
     def find(self, kind: Kind, namespace: str | None, name: str) -> Object | None:
         """The object, without a call of the operator's."""

@@ -70,7 +70,7 @@ class World:
 
     def dial(self, url: str, token: str) -> Agent:
         """The agent at this address."""
-        for pod in self.cluster.all(PODS, NAMESPACE):
+        for pod in self.cluster.present(PODS, NAMESPACE):
             if (pod.get("status") or {}).get("podIP") == url.split("//")[1].split(":")[0]:
                 driver = self.drivers.get(metadata(pod)["uid"])
                 return FakeAgent(driver, token, self.now, self.cluster.count)
@@ -78,7 +78,7 @@ class World:
 
     def step(self) -> None:
         """The kubelet, Spark and the garbage collector do their part."""
-        for known in self.cluster.all(PODS, NAMESPACE):
+        for known in self.cluster.present(PODS, NAMESPACE):
             pod = self.cluster.find(PODS, NAMESPACE, metadata(known)["name"])
             if pod is None:
                 continue
@@ -247,11 +247,12 @@ class Simulation:
     def feed(self) -> None:
         """What the watches show."""
         operator = self.operator
-        job = self.cluster.find(JOBS, NAMESPACE, NAME)
-        if job is not None:
-            operator.job_cache.put(KEY, job)
-        self._refresh(operator.pod_cache, self.cluster.all(PODS, NAMESPACE))
-        self._refresh(operator.savepoint_cache, self.cluster.all(SAVEPOINTS, NAMESPACE))
+        for job in self.cluster.present(JOBS, NAMESPACE):
+            if metadata(job)["name"] == NAME:
+                operator.job_cache.put(KEY, job)
+        # A cache makes copies of what it keeps.
+        self._refresh(operator.pod_cache, self.cluster.present(PODS, NAMESPACE))
+        self._refresh(operator.savepoint_cache, self.cluster.present(SAVEPOINTS, NAMESPACE))
 
     @staticmethod
     def _refresh(cache: Any, present: Sequence[Object]) -> None:
@@ -286,7 +287,7 @@ class Simulation:
 
     def run_savepoints(self) -> None:
         """A pass over each; kopf puts the finalizer on, and takes it off when they are let go."""
-        for body in self.cluster.all(SAVEPOINTS, NAMESPACE):
+        for body in self.cluster.present(SAVEPOINTS, NAMESPACE):
             name = metadata(body)["name"]
             if not metadata(body).get("finalizers"):
                 self.cluster.edit(

@@ -9,6 +9,7 @@ kill the repository must verify, nothing that was published may be lost, and the
 again must succeed. It exits with 1 and says what broke otherwise.
 """
 
+import functools
 import os
 import random
 import signal
@@ -33,6 +34,12 @@ _MEASURED = 2
 """The first run is slower than all that follow, and most kills would come too late."""
 
 
+@functools.cache
+def _opened(uri: str, endpoint_url: str, _process: int) -> Store:
+    """A client takes long to make, and is asked for all the time."""
+    return open_store(uri, endpoint_url)
+
+
 class Scene:
     """A checkpoint, a repository with two savepoints, and one operation to kill."""
 
@@ -54,7 +61,7 @@ class Scene:
         if self.place is None:
             return DirectoryStore(self.folder / name)
         prefix, endpoint_url = self.place
-        return open_store(f"{prefix}/{name}", endpoint_url)
+        return _opened(f"{prefix}/{name}", endpoint_url, os.getpid())
 
     @property
     def repository(self) -> Repository:

@@ -42,6 +42,6 @@ def built(name: str) -> list[Manifest]:
 
 @pytest.mark.parametrize("name", sorted(_RUNS))
 def test_objects_are_those_of_the_golden_files(name: str) -> None:
-    golden = list(yaml.safe_load_all((GOLDEN / f"{name}.objects.yaml").read_text()))
+    golden = list(yaml.load_all((GOLDEN / f"{name}.objects.yaml").read_text(), yaml.CSafeLoader))
 
     assert built(name) == golden
