@@ -52,7 +52,7 @@ _SUITES = (
     _Suite(
         "tests/unit",
         "2 min; 1 more for the other",
-        ("-n", "4", "--dist", "loadfile"),
+        ("-n", "4", "--dist", "worksteal"),
         # One process: it keeps one Airflow for all tests, and the last of them starts four more.
         beside=_Suite("tests/airflow", "beside the unit tests", python=_AIRFLOW),
     ),
