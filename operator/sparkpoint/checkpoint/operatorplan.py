@@ -99,9 +99,22 @@ def plan_operator(
             *_missing_schemas(files, metadata, metadata_file, {e.path for e in schemas}),
             *(path for store in planned for path in store.missing),
         ],
-        warnings=[warning for store in planned for warning in store.warnings],
+        warnings=[
+            *(warning for store in planned for warning in store.warnings),
+            *_lost([path for store in planned for path in store.lent]),
+        ],
         doubts=[doubt for store in planned for doubt in store.doubts],
     )
+
+
+def _lost(lent: list[str]) -> list[str]:
+    if not lent:
+        return []
+    others = f", one of {len(lent)} files," if len(lent) > 1 else ""
+    return [
+        f"{lent[0]}{others} is no longer in the checkpoint, which cannot be loaded without; the "
+        "parent savepoint's is taken. If the query fails for want of it, restore this savepoint."
+    ]
 
 
 def _provider(offsets: OffsetEntry) -> str:

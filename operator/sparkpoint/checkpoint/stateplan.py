@@ -1,12 +1,14 @@
 """The state files of one operator at one version: a chain for every store of every partition."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from sparkpoint.checkpoint.ancestry import Ancestry, StoreTask, read_ancestry
 from sparkpoint.checkpoint.chains import Chain, choose_chain, file_name, reuse_chain
 from sparkpoint.checkpoint.endings import is_stream
 from sparkpoint.checkpoint.errors import DamagedError, UnknownFormatError
+from sparkpoint.checkpoint.layout import StoreFiles
 from sparkpoint.checkpoint.lineage import LONGEST_LINEAGE, REWRITABLE
 from sparkpoint.checkpoint.model import CommitEntry, PlannedFile, Role
 from sparkpoint.checkpoint.names import DECODABLE, Kind, versioned_name
@@ -27,6 +29,8 @@ class PlannedStore:
     warnings: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     """Those of the warnings that are about what is taken."""
+    lent: list[str] = field(default_factory=list)
+    """What the checkpoint has lost, and the parent savepoint holds."""
 
 
 def plan_stores(
@@ -53,16 +57,12 @@ def plan_stores(
         oldest_base=max(version - max_chain, families_since),
         as_stored=as_stored,
     )
+    own = partial(_own_chain, version=version, provider=provider, families_since=families_since)
+    known = [_ids(ancestry.get(t.folder), as_stored=as_stored) for t in todo]
     chains = [
         _reused(t, version, provider, codec, ancestry.get(t.folder), max_chain, families_since)
-        or choose_chain(
-            t.files,
-            version,
-            provider=provider,
-            ids=_ids(ancestry.get(t.folder), as_stored=as_stored),
-            families_since=families_since,
-        )
-        for t in todo
+        or own(t.files, ids=ids)
+        for t, ids in zip(todo, known, strict=True)
     ]
     if codec != DECODABLE and any("*" in name for chain in chains for name in chain.missing):
         raise UnknownFormatError(
@@ -77,10 +77,37 @@ def plan_stores(
         if provider == "rocksdb" and chain.base_name and not chain.reused
     ]
     snapshots = reader.map(zips, parse_zip)
-    return [
+    planned = [
         _planned(task, chain, snapshots.get(f"{task.folder}/{chain.base_name}"))
         for task, chain in zip(todo, chains, strict=True)
     ]
+    for task, ids, chain, store in zip(todo, known, chains, planned, strict=True):
+        if held := [file.path for _, file in store.files if file.held]:
+            alone = own(replace(task.files, held={}), ids=ids)
+            store.lent = held if _is_lost(task, chain, alone) else []
+    return planned
+
+
+def _own_chain(
+    files: StoreFiles,
+    *,
+    version: int,
+    provider: str,
+    ids: Mapping[int, str] | None,
+    families_since: int,
+) -> Chain:
+    return choose_chain(files, version, provider=provider, ids=ids, families_since=families_since)
+
+
+def _is_lost(task: StoreTask, chain: Chain, alone: Chain) -> bool:
+    """Whether the checkpoint could not do without the parent's files: Spark has not purged them.
+
+    `alone` is the chain that it has by itself. Of a snapshot of RocksDB that the parent starts
+    from, too, all files are known.
+    """
+    same = alone.base_name is not None and alone.base_name == chain.base_name
+    shared = [name for name in task.files.held if "/" in name] if same else []
+    return bool(alone.missing) or any(name not in task.files.live for name in shared)
 
 
 def _ids(known: Ancestry | None, *, as_stored: bool) -> Mapping[int, str] | None:

@@ -13,7 +13,7 @@ from sparkpoint.savepoint.errors import DamagedError
 from sparkpoint.savepoint.names import OBJECTS, object_path
 from sparkpoint.savepoint.table import FileRecord
 from sparkpoint.storage import Store, Taken
-from sparkpoint.storage.digest import digest_of
+from sparkpoint.storage.digest import digest_of, new_digester
 from sparkpoint.storage.errors import NotFoundError
 
 __all__ = [
@@ -116,6 +116,15 @@ class ObjectWriter:
         start = max(0, content.size - size)
         path = object_path(location.object)
         return self._store.read_range(path, location.offset + start, content.size - start)
+
+    def is_beginning(self, content: Content, record: FileRecord) -> bool:
+        """Whether content that is shorter is what that of the record begins with."""
+        digester = new_digester(like=content.digest)
+        for start in range(0, content.size, PACK_SIZE):
+            length = min(PACK_SIZE, content.size - start)
+            offset = record.offset + start
+            digester.update(self._store.read_range(object_path(record.object), offset, length))
+        return digester.hexdigest() == content.digest
 
     def knows(self, digest: str) -> bool:
         """Whether the content is stored already, or relied upon."""

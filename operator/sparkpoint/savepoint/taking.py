@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-from sparkpoint.checkpoint.endings import END_BYTES, check_end, has_end
+from sparkpoint.checkpoint.endings import END_BYTES, check_end, has_end, truncated
 from sparkpoint.checkpoint.errors import IncompleteError
 from sparkpoint.checkpoint.model import BatchPlan, PlannedFile
 from sparkpoint.checkpoint.plan import plan_batch
@@ -287,8 +287,17 @@ class QueryTaker:
             # Of a large one out of what was stored: the checkpoint may have moved on.
             end = self._writer.tail(content, END_BYTES) if tail is None else tail
             check_end(file.path, end)
+        before = self._known.records.get(file.path)
+        if before is not None and content.size < before.size:
+            self._refuse_cut(file, content, before)
         self._read[file.path, file.size, file.stamp] = content
         return content
+
+    def _refuse_cut(self, file: PlannedFile, content: Content, before: FileRecord) -> None:
+        """DamagedError if the file is what the parent's begins with. One that is shorter and
+        another was written again, as a task does that outlived its batch."""
+        if self._writer.is_beginning(content, before):
+            raise truncated(file.path)
 
     def _small(self, file: PlannedFile) -> tuple[Content, bytes]:
         """Stored, and its end."""

@@ -79,3 +79,41 @@ def test_only_large_files_that_are_new_are_looked_at_again(
 
     assert first == {21: 2}
     assert asked == first
+
+
+@pytest.mark.parametrize(
+    ("codec", "cut"),
+    [
+        (None, "offsets/5"),
+        (None, "commits/5"),
+        (None, "sources/0/0"),
+        ("zstd", "state/0/1/5.delta"),
+        ("zstd", "state/0/1/4.snapshot"),
+    ],
+)
+def test_what_was_whole_in_the_parent_and_is_cut_off_now_is_refused(
+    repository: Repository, tmp_path: Path, codec: str | None, cut: str
+) -> None:
+    query = SyntheticQuery(tmp_path / "ck", codec=codec, snapshot_bytes=LARGE).run(6)
+    _capture(repository, query.root, "whole")
+    query.run(1)
+    os.truncate(query.root / cut, (query.root / cut).stat().st_size // 2)
+
+    with pytest.raises(DamagedError, match=f"{cut} is truncated"):
+        _capture(repository, query.root, "cut")
+
+
+@pytest.mark.parametrize("size", [600, 3000])
+def test_a_change_that_was_written_again_is_captured_anew(
+    repository: Repository, tmp_path: Path, size: int
+) -> None:
+    """As a task that outlived its batch does."""
+    query = SyntheticQuery(tmp_path / "ck", codec="zstd").run(6)
+    _capture(repository, query.root, "one")
+    again = query.root / "state/0/1/6.delta"
+    again.write_bytes(os.urandom(size))
+
+    _capture(repository, query.root, "two")
+
+    table = repository.files(repository.find("two"))
+    assert table.files["state/0/1/6.delta"].size == size
