@@ -16,6 +16,7 @@ __all__ = [
     "OutputError",
     "Settings",
     "emit",
+    "no_output",
     "printable",
     "tell",
     "write_document",
@@ -107,11 +108,16 @@ def write_text(text: str) -> None:
         _forget_output()
         raise SystemExit(Exit.PIPE_CLOSED) from None
     except OSError as error:
-        _forget_output()
-        raise OutputError(f"The answer cannot be printed: {error.strerror}.") from error
+        raise no_output(error) from error
     except UnicodeEncodeError:
         encoding = sys.stdout.encoding or "ascii"
         sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+
+
+def no_output(error: OSError) -> OutputError:
+    """What is raised of an error of stdout, which is then written to no more."""
+    _forget_output()
+    return OutputError(f"The answer cannot be printed: {error.strerror}.")
 
 
 def _forget_output() -> None:

@@ -16,7 +16,7 @@ from types import FrameType
 import click
 
 from sparkpoint import __version__
-from sparkpoint.cli.answer import OutputError, tell, write_document
+from sparkpoint.cli.answer import OutputError, no_output, tell, write_document
 from sparkpoint.cli.commands import catalogue, jobchanges
 from sparkpoint.cli.commands.checkpoint import checkpoint
 from sparkpoint.cli.commands.completion import completion
@@ -93,11 +93,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tell(f"Error: {error} {_DONE}")
         return int(error.exit)
     except Exception as error:
+        if isinstance(error, OSError) and _is_of_help(error):
+            tell(f"Error: {no_output(error)}")
+            return int(Exit.FAILED)
         # The outermost loop: whatever it is, it ends here as a sentence.
         if os.environ.get("SPARKPOINT_DEBUG") == "1":
             traceback.print_exc()
         return _fail(explain(error), given)
     return int(code or 0)
+
+
+def _is_of_help(error: OSError) -> bool:
+    """Whether it came while click printed, which is a help page or the version: all else is
+    printed by `emit`."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_code is click.echo.__code__ for frame, _ in frames)
 
 
 def _leave_at_the_second_signal() -> list[Failure]:

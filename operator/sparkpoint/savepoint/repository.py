@@ -28,10 +28,10 @@ from sparkpoint.savepoint.materialize import MaterializeRequest, MaterializeResu
 from sparkpoint.savepoint.names import OBJECTS, REPOSITORY, SAVEPOINTS
 from sparkpoint.savepoint.progress import Progress
 from sparkpoint.savepoint.publish import withdraw
-from sparkpoint.savepoint.reserve import keep_reserve
+from sparkpoint.savepoint.reserve import is_reserve, keep_reserve
 from sparkpoint.savepoint.retention import RetentionPlan, RetentionPolicy, plan_retention
 from sparkpoint.savepoint.table import Table
-from sparkpoint.savepoint.transfer import copy_savepoint
+from sparkpoint.savepoint.transfer import CopyResult, copy_savepoint
 from sparkpoint.savepoint.verify import Verification, verify
 from sparkpoint.storage import Store
 from sparkpoint.storage.errors import AlreadyExistsError, BadLocationError, NotFoundError
@@ -165,7 +165,7 @@ class Repository:
         *,
         verify: bool = False,
         progress: Progress | None = None,
-    ) -> Savepoint:
+    ) -> CopyResult:
         """Copy a savepoint to another repository, where it has the same id.
 
         What it lacks there is copied again; `verify` reads all that is there to find out.
@@ -237,13 +237,19 @@ _ANEW = (
 _REMOVE = f"Restore it from a copy of the repository, or remove it: {_ANEW}"
 
 
+_CHECK = "Check the location; the first `savepoint create` makes a repository."
+
+
 def _missing(store: Store) -> str:
     if _savepoints_in(store) is not None:
         return f"{store.uri} has savepoints, but its {REPOSITORY} is lost. {_ANEW}"
-    return (
-        f"{store.uri} is not a savepoint repository: it has no {REPOSITORY}. Check the location; "
-        "the first `savepoint create` makes a repository."
-    )
+    with contextlib.suppress(BadLocationError):
+        if not _others_in(store):
+            return (
+                f"{store.uri} is empty or does not exist: there is no savepoint repository. "
+                f"{_CHECK}"
+            )
+    return f"{store.uri} is not a savepoint repository: it has no {REPOSITORY}. {_CHECK}"
 
 
 def _savepoints_in(store: Store) -> Catalogue | None:
@@ -269,12 +275,16 @@ def _format_of(found: Catalogue) -> Literal[1, 2]:
 
 def _of_empty(store: Store) -> Literal[1, 2]:
     """The format of a new repository; TargetNotEmptyError where there is no room for one."""
-    folders, files = store.children()
-    # A fresh volume has lost+found.
-    names = [*folders, *(entry.path for entry in files)]
-    if others := [name for name in names if name != "lost+found"]:
+    if others := _others_in(store):
         raise TargetNotEmptyError(
             f"{store.uri} is not empty (it has {others[0]!r}) and no repository. Choose an empty "
             "place for a new one."
         )
     return NEWEST
+
+
+def _others_in(store: Store) -> list[str]:
+    """What is there, but for what a fresh volume or a repository without savepoints has."""
+    folders, files = store.children()
+    names = [name for name in folders if name != "lost+found"]
+    return [*names, *(entry.path for entry in files if not is_reserve(entry))]

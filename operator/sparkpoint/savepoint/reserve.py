@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from sparkpoint.savepoint.names import RESERVE
-from sparkpoint.storage import Store
+from sparkpoint.storage import Entry, Store
 from sparkpoint.storage.errors import AccessDeniedError, FullError, NotFoundError
 
-__all__ = ["keep_reserve", "with_reserve"]
+__all__ = ["is_reserve", "keep_reserve", "with_reserve"]
 
 _SIZE = 64 * 1024
 """Room for some records and a lease, each of which takes a block or two."""
@@ -31,6 +31,11 @@ def keep_reserve(store: Store) -> None:
         except NotFoundError:
             # Random, as some file systems keep no space for what compresses well.
             store.put(RESERVE, [os.urandom(_SIZE)])
+
+
+def is_reserve(entry: Entry) -> bool:
+    """Whether a file at the root of a repository is it, and nobody's data."""
+    return (entry.path, entry.size) == (RESERVE, _SIZE)
 
 
 def with_reserve(store: Store, work: Callable[[], _T]) -> _T:

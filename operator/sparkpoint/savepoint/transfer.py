@@ -1,6 +1,8 @@
 """Copying a savepoint to another repository: the same manifest, so the same id."""
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 
 from sparkpoint.savepoint import catalogue
@@ -17,7 +19,38 @@ from sparkpoint.storage import Store, chunks_of
 from sparkpoint.storage.digest import new_digester
 from sparkpoint.storage.errors import ChangedError, NotFoundError, TooLargeError
 
-__all__ = ["copy_savepoint"]
+__all__ = ["CopyResult", "copy_savepoint"]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyResult:
+    """The savepoint as the target has it, and what it took."""
+
+    savepoint: Savepoint
+    copied_bytes: int
+    """Of objects that the target did not have, or not whole."""
+    verified_bytes: int
+    """Of objects that it had, and that were read."""
+
+
+class _Tally:
+    """Passes on how far it is, and adds up the bytes; from several threads."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._lock = threading.Lock()
+        self.bytes = 0
+
+    def start(self, what: str, total: Amount) -> None:
+        self._progress.start(what, total)
+
+    def advance(self, done: Amount) -> None:
+        with self._lock:
+            self.bytes += done.bytes
+        self._progress.advance(done)
+
+    def note(self, text: str) -> None:
+        self._progress.note(text)
 
 
 def copy_savepoint(
@@ -27,7 +60,7 @@ def copy_savepoint(
     *,
     verify: bool = False,
     progress: Progress | None = None,
-) -> Savepoint:
+) -> CopyResult:
     """Copy what the target lacks, checked on the way.
 
     Of a savepoint that is there already, objects that are missing or have another size are copied
@@ -37,13 +70,12 @@ def copy_savepoint(
     present = catalogue.read_if_present(target, savepoint.path)
     if present is not None:
         _check_same(present, savepoint, target)
-        _mend(origin, present, target, verify=verify, progress=progress)
-        return present
+        return _mend(origin, present, target, verify=verify, progress=progress)
     base = _base(target, savepoint)
     pins = [base.manifest.files.table] if base else []
-    purpose, read = f"copy {savepoint.key}", [savepoint.manifest.files.table]
+    purpose, own = f"copy {savepoint.key}", [savepoint.manifest.files.table]
     with (
-        hold_to_read(origin, purpose, pins=read, progress=progress),
+        hold_to_read(origin, purpose, pins=own, progress=progress),
         hold(target, purpose, pins=pins) as lease,
     ):
         # Read once, now that the lease pins it: what is published later must be these bytes, even
@@ -52,23 +84,27 @@ def copy_savepoint(
         table = catalogue.read_table(origin, savepoint)
         writer = ObjectWriter(target, _known(target, base))
         wanted = {*table.objects, savepoint.manifest.files.table}
-        progress.start(purpose, Amount(len(wanted), 0))
-        tasks = [partial(_copy, writer, origin, digest, progress) for digest in sorted(wanted)]
+        read = _Tally(progress)
+        read.start(purpose, Amount(len(wanted), 0))
+        tasks = [partial(_copy, writer, origin, digest, read) for digest in sorted(wanted)]
         run_all(tasks, threads=max(origin.parallelism, target.parallelism), name="copy")
+        copied = writer.new_bytes
         tags = catalogue.read_tags(origin).get(savepoint.id, ())
-        return publish(target, data, path=savepoint.path, lease=lease, writer=writer, tags=tags)
+        made = publish(target, data, path=savepoint.path, lease=lease, writer=writer, tags=tags)
+        return CopyResult(made, copied, read.bytes - copied)
 
 
 def _mend(
     origin: Store, present: Savepoint, target: Store, *, verify: bool, progress: Progress
-) -> None:
+) -> CopyResult:
     """Bring back what a savepoint lacks; if that is nothing, neither repository is written to, and
     the origin is not even asked."""
-    look = partial(_bad_objects, target, present, verify=verify, progress=progress)
+    verified, copied = _Tally(progress), _Tally(progress)
+    look = partial(_bad_objects, target, present, verify=verify, progress=verified)
     own = _own_table(target, present)
     bad = None if own is None else look(own)
     if bad is not None and not bad:
-        return
+        return CopyResult(present, 0, verified.bytes)
     purpose, pins = f"copy {present.key}", [present.manifest.files.table]
     with (
         hold_to_read(origin, purpose, pins=pins, progress=progress),
@@ -79,11 +115,12 @@ def _mend(
         catalogue.reread(target, present)
         table = own or catalogue.read_table(origin, present)
         bad = {*pins, *look(table)} if bad is None else bad
-        _copy_all_over(origin, target, bad, purpose=purpose, progress=progress)
+        _copy_all_over(origin, target, bad, purpose=purpose, progress=copied)
     progress.note(
         f"{present.key} was there already and damaged: {len(bad)} of its {len(table.objects) + 1} "
         f"objects were missing or wrong, such as {object_path(min(bad))}. They were copied again."
     )
+    return CopyResult(present, copied.bytes, verified.bytes)
 
 
 def _own_table(target: Store, present: Savepoint) -> Table | None:

@@ -244,9 +244,41 @@ def test_copy_keeps_id_name_and_tags_and_copies_once(repository: Path) -> None:
 
     made = run_well("savepoint", "show", "before-upgrade", "--json").document["savepoint"]
     there = run_well("savepoint", "show", "stable", "--repository", "vault", "--json").document
-    assert set(first) == {"savepoint", "from", "to", "copiedBytes"}
+    assert set(first) == {"savepoint", "from", "to", "copiedBytes", "verifiedBytes"}
     assert there["savepoint"]["id"] == made["id"]
     assert there["savepoint"]["tags"] == ["stable"]
     assert first["copiedBytes"] > 0
     assert again["copiedBytes"] == 0
     run_well("savepoint", "verify", "--all", "--repository", "vault")
+
+
+def test_what_a_copy_verifies_is_not_what_it_copies(repository: Path) -> None:
+    copy = ("savepoint", "copy", "before-upgrade", "--from", "savepoints", "--to", "vault")
+    first = run_well(*copy, "--json").document
+
+    again = run_well(*copy, "--verify", "--json").document
+    text = run_well(*copy, "--verify").out
+
+    assert (again["copiedBytes"], first["verifiedBytes"]) == (0, 0)
+    assert 0 < again["verifiedBytes"] <= first["copiedBytes"]
+    assert text.startswith("default/visits/before-upgrade is in ")
+    assert [line.split()[0] for line in text.splitlines()[1:]] == [
+        *("id", "bytes", "copied", "verified")
+    ]
+
+    lost = next(path for path in Path("vault/objects").rglob("*") if path.is_file())
+    size = lost.stat().st_size
+    lost.unlink()
+    mended = run_well(*copy, "--verify", "--json").document
+    assert mended["copiedBytes"] == size
+
+
+def test_what_lies_in_the_target_already_is_not_copied(repository: Path) -> None:
+    copy = ("savepoint", "copy", "before-upgrade", "--from", "savepoints", "--to", "vault")
+    run_well(*copy)
+    run_well("savepoint", "delete", "before-upgrade", "--repository", "vault")
+
+    again = run_well(*copy, "--json").document
+
+    assert again["copiedBytes"] == 0
+    assert again["verifiedBytes"] > 0

@@ -154,7 +154,32 @@ def test_a_sink_must_name_its_query_if_there_are_several(here: Path) -> None:
     assert run(*create, "--sink", "visits=tape").code == 2
     unknown = run(*create, "--sink", "visit=delta")
     assert unknown.code == 4
-    assert "no query 'visit'; there is clicks, visits" in unknown.err
+    assert "no query 'visit'; there are clicks, visits: write --sink QUERY=delta" in unknown.err
+    assert "folder" not in unknown.err
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("visit=delta", "write --sink delta."),
+        ("visit=file:/out", "write --sink file:/out."),
+        ("visit=/out", "write --sink /out (a folder of that name is ./visit=/out)."),
+        ("day=1", "write --sink file:1 (a folder of that name is ./day=1)."),
+        ("visit=", "write --sink PATH_OR_URI."),
+    ],
+)
+def test_the_advice_for_a_query_that_there_is_not_can_be_followed(
+    checkpoint: Path, text: str, advice: str
+) -> None:
+    create = ("savepoint", "create", "--checkpoint", checkpoint, "--repository", "r")
+
+    told = run(*create, "--sink", text)
+
+    assert told.code == 4
+    assert (
+        f"there is no query {text.split('=')[0]!r}, but one alone, which has no name: " in told.err
+    )
+    assert advice in told.err
 
 
 @pytest.mark.parametrize("text", ["./out", "file:out", "file:./out", "s3://lake/out"])

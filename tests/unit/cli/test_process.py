@@ -257,6 +257,20 @@ def test_an_answer_that_cannot_be_printed_is_one_sentence(
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("asked", ["--help", "savepoint copy --help", "--version"])
+def test_help_that_cannot_be_printed_is_one_sentence(asked: str) -> None:
+    line = f"{PROGRAM} {asked} > /dev/full"
+    # As it is for people: what could not be written is tried again at the end.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+
+    done = subprocess.run(
+        ["bash", "-c", line], capture_output=True, text=True, check=False, env=environment
+    )
+
+    assert done.stderr == "Error: The answer cannot be printed: No space left on device.\n"
+    assert done.returncode == 1
+
+
 @pytest.mark.parametrize("closed", [">&-", "> /dev/full"])
 @pytest.mark.parametrize("shape", ["", "--json"])
 def test_damage_is_told_also_if_the_answer_cannot_be_printed(

@@ -154,7 +154,7 @@ def test_a_sink_is_written_with_or_without_its_kind_and_query(repository: Path, 
 @pytest.mark.parametrize(
     ("sinks", "code", "words"),
     [
-        (["visits=out"], 4, ["no query 'visits'", "write --sink out"]),
+        (["visits=out"], 4, ["no query 'visits'", "write --sink file:out"]),
         (["a/out", "b/out"], 2, ["'a/out' and --sink 'b/out'", "one sink"]),
         (["file"], 2, ["does not say where", "file:PATH_OR_URI"]),
         (["file:"], 2, ["does not say where", "file:PATH_OR_URI"]),

@@ -311,9 +311,9 @@ def test_a_copy_in_another_repository_has_the_same_id(
     two = capture(repository, query.root, "two")
     other = Repository.init(DirectoryStore(tmp_path / "other"))
 
-    assert repository.copy(one, other).id == one.id
-    copied = repository.copy(two, other)
-    again = repository.copy(two, other)
+    assert repository.copy(one, other).savepoint.id == one.id
+    copied = repository.copy(two, other).savepoint
+    again = repository.copy(two, other).savepoint
 
     assert copied.id == two.id == again.id
     assert all(each.good for each in other.verify(other.list().savepoints))
@@ -445,10 +445,16 @@ def test_a_table_sink_is_not_rewound_unasked(repository: Repository, tmp_path: P
 
 
 def test_places_that_are_no_repository_are_named(tmp_path: Path) -> None:
-    with pytest.raises(NotARepositoryError, match=r"repository\.json"):
-        Repository.open(DirectoryStore(tmp_path / "nothing"))
+    for name in ("nothing", "empty", "volume/lost+found"):
+        if name != "nothing":
+            (tmp_path / name).mkdir(parents=True)
+        place = DirectoryStore(tmp_path / name.split("/")[0])
+        with pytest.raises(NotARepositoryError, match="is empty or does not exist"):
+            Repository.open(place)
     (tmp_path / "full").mkdir()
     (tmp_path / "full/file").write_text("x")
+    with pytest.raises(NotARepositoryError, match=r"it has no repository\.json"):
+        Repository.open(DirectoryStore(tmp_path / "full"))
     with pytest.raises(TargetNotEmptyError, match="not empty"):
         Repository.init(DirectoryStore(tmp_path / "full"))
 
@@ -460,6 +466,19 @@ def test_a_place_with_a_link_to_a_folder_is_no_repository(tmp_path: Path) -> Non
 
     with pytest.raises(NotARepositoryError, match="is not a savepoint repository"):
         Repository.open(DirectoryStore(tmp_path / "place"))
+
+
+def test_what_an_empty_repository_without_its_file_leaves_is_not_called_lost(
+    repository: Repository,
+) -> None:
+    repository.store.delete("repository.json")
+
+    with pytest.raises(NotARepositoryError, match="no savepoint") as told:
+        Repository.open(repository.store)
+    assert "lost" not in str(told.value)
+    again = Repository.init(repository.store)
+
+    assert not again.written_anew
 
 
 @pytest.mark.parametrize("damage", [b"", b'{"format":', b"{}", None])

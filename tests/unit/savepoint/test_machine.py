@@ -75,7 +75,7 @@ class Repositories(RuleBasedStateMachine):
     @rule(pick=_PICK)
     def copy(self, pick: int) -> None:
         savepoint = self._any(pick)
-        assert self.home.copy(savepoint, self.vault).id == savepoint.id
+        assert self.home.copy(savepoint, self.vault).savepoint.id == savepoint.id
         self.there[savepoint.id] = savepoint
 
     @precondition(lambda self: self.there)

@@ -59,7 +59,7 @@ def test_a_copy_publishes_the_savepoint_that_was_asked_for_though_its_name_chang
 
     monkeypatch.setattr(transfer, "run_all", and_then_replaced)
 
-    assert repository.copy(savepoint, other).id == savepoint.id
+    assert repository.copy(savepoint, other).savepoint.id == savepoint.id
     assert problems(other) == []
 
 

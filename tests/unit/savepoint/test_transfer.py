@@ -69,7 +69,7 @@ def test_what_is_damaged_is_copied_again_with_a_note(
 
     again = here.copy(savepoint, there, verify=damage == "rotten", progress=notes)
 
-    assert again.id == savepoint.id
+    assert again.savepoint.id == savepoint.id
     assert there.verify([savepoint])[0].good
     assert [path in note and "copied again" in note for note in notes.notes] == [True]
 
@@ -96,7 +96,7 @@ def test_a_copy_of_what_is_whole_writes_nowhere_and_does_not_ask_the_origin(
     # Leases are created.
     monkeypatch.setattr(type(there.store), "create", None)
 
-    assert here.copy(savepoint, there).id == savepoint.id
+    assert here.copy(savepoint, there).savepoint.id == savepoint.id
 
 
 @pytest.mark.parametrize("gone", ["here", "there"])

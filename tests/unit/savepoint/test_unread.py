@@ -208,7 +208,7 @@ def test_a_copy_in_another_repository_is_the_same_savepoint(
     store: Store = place.root.child("r2") if kind == "s3" else DirectoryStore(tmp_path / "r2")
     other = Repository.init(store)
 
-    copied = place.repository.copy(savepoint, other)
+    copied = place.repository.copy(savepoint, other).savepoint
 
     assert copied.id == savepoint.id
     assert other.verify([copied])[0].good
@@ -233,7 +233,7 @@ def test_a_repository_of_the_first_format_reads_all_and_takes_no_copy_of_the_sec
 
     assert captured.savepoint.manifest.format == 1
     assert captured.read_bytes > LARGE
-    assert before.copy(captured.savepoint, place.repository).id == captured.savepoint.id
+    assert before.copy(captured.savepoint, place.repository).savepoint.id == captured.savepoint.id
     with pytest.raises(NewerFormatError, match="new repository"):
         place.repository.copy(place.capture("two", parent="none"), before)
 

@@ -204,7 +204,9 @@ def restore(
     "--to-endpoint-url", metavar="URL", help="S3 server of the target, if it is another one."
 )
 @click.option(
-    "--verify", is_flag=True, help="Read what the target has already, and repair what is damaged."
+    "--verify",
+    is_flag=True,
+    help="Read what the target has of it already, and copy again what is wrong.",
 )
 @answering
 def copy(
@@ -217,7 +219,8 @@ def copy(
 ) -> Answer:
     """Copy a savepoint to another repository, where it has the same id, name and tags.
 
-    What the target has already is not copied again, unless it is missing there or has another size.
+    Only what the target lacks is copied. If it has the savepoint already, what is missing of it
+    there or has another size is copied again.
     """
     from sparkpoint.cli.work.copying import copy_to_repository
 

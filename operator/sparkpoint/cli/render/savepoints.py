@@ -9,6 +9,7 @@ from sparkpoint.savepoint import CaptureResult, Manifest, MaterializeResult, Sav
 from sparkpoint.savepoint.catalogue import Unreadable
 from sparkpoint.savepoint.manifest import OperatorInfo, Parent, QueryInfo
 from sparkpoint.savepoint.sinks import SinkAction
+from sparkpoint.savepoint.transfer import CopyResult
 from sparkpoint.savepoint.verify import Verification
 
 __all__ = [
@@ -198,13 +199,16 @@ def _entries(action: SinkAction) -> int:
     return sum(not path.endswith(".crc") for path in action.delete)
 
 
-def copy_text(savepoint: Savepoint, target: str, copied: int) -> str:
+def copy_text(result: CopyResult, target: str) -> str:
     """What `copy` prints."""
+    savepoint, copied, verified = result.savepoint, result.copied_bytes, result.verified_bytes
     lines = fields(
         [
             ("id", savepoint.id),
             ("bytes", size(savepoint.manifest.files.bytes)),
             ("copied", size(copied)),
+            *([("verified", size(verified))] if verified else []),
         ]
     )
-    return "\n".join([f"Copied {savepoint.key} to {target}", *lines])
+    done = f"Copied {savepoint.key} to {target}"
+    return "\n".join([done if copied else f"{savepoint.key} is in {target} already", *lines])

@@ -26,12 +26,13 @@ def copy_to_repository(
     elsewhere = replace(settings, endpoint_url=target_endpoint or settings.endpoint_url)
     there = make_repository(elsewhere, target)
     with shown_progress(settings) as progress:
-        copied = here.copy(savepoint, there, verify=verify, progress=progress)
+        result = here.copy(savepoint, there, verify=verify, progress=progress)
     document = {
-        "savepoint": savepoint_document(copied),
+        "savepoint": savepoint_document(result.savepoint),
         "from": here.store.uri,
         "to": there.store.uri,
-        "copiedBytes": progress.bytes,
+        "copiedBytes": result.copied_bytes,
+        "verifiedBytes": result.verified_bytes,
     }
-    text = copy_text(copied, there.store.uri, progress.bytes)
+    text = copy_text(result, there.store.uri)
     return Answer(document=document, text=text, notes=(*there.notes, *progress.notes))

@@ -118,12 +118,16 @@ def _split(text: str, queries: Collection[str]) -> tuple[str, str]:
 
 
 def _no_query(name: str, rest: str, queries: Collection[str]) -> str:
+    is_kind = not rest or rest.partition(":")[0] in _KINDS
+    sink = rest if is_kind or "/" in rest else f"file:{rest}"
+    # It may have been meant as a path with `=` in it, as partitions have; KIND:URI never was.
+    folder = "" if is_kind else f" (a folder of that name is ./{name}={rest})"
     if list(queries) == [""]:
         return (
-            f"there is no query {name!r}, but one alone, which has no name: write --sink {rest} "
-            f"(a folder of that name is ./{name}={rest})."
+            f"there is no query {name!r}, but one alone, which has no name: write --sink "
+            f"{sink or 'PATH_OR_URI'}{folder}."
         )
+    there = f"there {'are' if len(queries) > 1 else 'is'} {', '.join(queries)}"
     return (
-        f"there is no query {name!r}; there is {', '.join(queries)} (a folder of that name is "
-        f"./{name}={rest})."
+        f"there is no query {name!r}; {there}: write --sink QUERY={sink or 'PATH_OR_URI'}{folder}."
     )

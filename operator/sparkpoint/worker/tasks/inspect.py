@@ -80,7 +80,8 @@ def inspect(wanted: Wanted, origin: _Origin | None, telling: Telling) -> Answer:
             repository = Repository.init(here)
             for note in repository.notes:
                 telling.note(note)
-            savepoint = there.copy(find(there, wanted), repository, progress=telling)
+            copied = there.copy(find(there, wanted), repository, progress=telling)
+            savepoint = copied.savepoint
     except DamagedError as error:
         return Answer(answer="Corrupt", message=str(error), problems=(str(error),))
     return Answer(
