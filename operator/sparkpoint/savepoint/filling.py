@@ -11,7 +11,7 @@ from functools import partial
 from sparkpoint.savepoint.contents import Piece
 from sparkpoint.savepoint.errors import DamagedError
 from sparkpoint.savepoint.names import object_path
-from sparkpoint.savepoint.progress import Amount, Progress
+from sparkpoint.savepoint.progress import Amount, Progress, Steps
 from sparkpoint.savepoint.table import FileRecord
 from sparkpoint.storage import Store
 from sparkpoint.storage.digest import digest_of
@@ -100,7 +100,7 @@ def run_all(
 def _copy(
     target: Store, repository: Store, piece: Piece, progress: Progress, *, verify: bool
 ) -> None:
-    path = object_path(piece.digest)
+    path, steps = object_path(piece.digest), Steps(progress)
     try:
         target.copy(
             piece.path,
@@ -110,12 +110,13 @@ def _copy(
             size=piece.size,
             draft=True,
             verify=verify,
+            moved=steps.moved,
         )
     except ChangedError as error:
         raise DamagedError(f"{error} Restore the object from a copy of the repository.") from error
     except NotFoundError as error:
         raise _missing(repository, path, piece) from error
-    progress.advance(Amount(1, piece.size))
+    steps.end(Amount(1, piece.size))
 
 
 def _write(target: Store, piece: Piece, progress: Progress) -> None:

@@ -15,6 +15,7 @@ from sparkpoint.savepoint.table import FileRecord
 from sparkpoint.storage import Store, Taken
 from sparkpoint.storage.digest import digest_of, new_digester
 from sparkpoint.storage.errors import NotFoundError
+from sparkpoint.storage.interface import Moved, unwatched
 
 __all__ = [
     "PACK_SIZE",
@@ -88,20 +89,22 @@ class ObjectWriter:
         self.new_bytes = 0
         self.new_objects = 0
 
-    def take(self, source: Store, path: str, *, called: str) -> Content:
+    def take(self, source: Store, path: str, *, called: str, moved: Moved = unwatched) -> Content:
         """Store a file of another store as an object; it is `called` so in the savepoint.
 
         The MD5 of a server names it only under that name and for whom the savepoint is of, so that
         nobody can put a content of theirs in the place of another's.
         """
         scope = None if self._scope is None else f"{self._scope}/{called}"
-        return self._kept(self._store.take(source, path, name=self._wanted, scope=scope))
+        taken = self._store.take(source, path, name=self._wanted, scope=scope, moved=moved)
+        return self._kept(taken)
 
-    def take_object(self, origin: Store, digest: str) -> Content:
+    def take_object(self, origin: Store, digest: str, *, moved: Moved = unwatched) -> Content:
         """Store an object of another repository; what it was found to hold tells whether it is
         whole."""
         path = object_path(digest)
-        return self._kept(self._store.take(origin, path, name=self._wanted, like=digest))
+        taken = self._store.take(origin, path, name=self._wanted, like=digest, moved=moved)
+        return self._kept(taken)
 
     def _kept(self, taken: Taken) -> Content:
         if taken.path is not None:

@@ -1,9 +1,10 @@
 """How far a long operation is, and what it has to say, for whoever draws the bar."""
 
+import threading
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["Amount", "Progress", "Silent"]
+__all__ = ["Amount", "Progress", "Silent", "Steps"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,25 @@ class Progress(Protocol):
     def note(self, text: str) -> None:
         """Something that a person should know, whatever comes of the operation."""
         ...
+
+
+class Steps:
+    """Tells of the bytes of a large file as they come through, and of the rest at its end."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._lock = threading.Lock()
+        self._told = 0
+
+    def moved(self, count: int) -> None:
+        """So many bytes more."""
+        with self._lock:
+            self._told += count
+        self._progress.advance(Amount(0, count))
+
+    def end(self, done: Amount) -> None:
+        """All of it is done now."""
+        self._progress.advance(Amount(done.files, done.bytes - self._told))
 
 
 class Silent:

@@ -14,12 +14,12 @@ from sparkpoint.savepoint.errors import DamagedError, DoubtfulStateError, Moving
 from sparkpoint.savepoint.leases import Lease
 from sparkpoint.savepoint.lineage import Known
 from sparkpoint.savepoint.objects import PACK_SIZE, SMALL, Content, ObjectWriter
-from sparkpoint.savepoint.progress import Amount, Progress
+from sparkpoint.savepoint.progress import Amount, Progress, Steps
 from sparkpoint.savepoint.table import FileRecord
 from sparkpoint.storage import Store
 from sparkpoint.storage.digest import is_md5
 from sparkpoint.storage.errors import ChangedError, NotFoundError, TooLargeError
-from sparkpoint.storage.interface import SMALL_FILE, Children, Entry
+from sparkpoint.storage.interface import SMALL_FILE, Children, Entry, Moved
 
 __all__ = ["QueryTaker", "TakenQuery"]
 
@@ -268,17 +268,20 @@ class QueryTaker:
         self, group: Sequence[PlannedFile], conf: Mapping[str, str]
     ) -> dict[str, Content]:
         self._lease.check()
-        contents = {f.path: self._take_file(f, ends=has_end(f.path, conf)) for f in group}
+        steps = Steps(self._progress)
+        contents = {
+            f.path: self._take_file(f, ends=has_end(f.path, conf), moved=steps.moved) for f in group
+        }
         read = sum(each.size for each in contents.values() if not is_md5(each.digest))
         with self._counting:
             self._read_bytes += read
-        self._progress.advance(Amount(len(group), sum(file.size for file in group)))
+        steps.end(Amount(len(group), sum(file.size for file in group)))
         return contents
 
-    def _take_file(self, file: PlannedFile, *, ends: bool) -> Content:
+    def _take_file(self, file: PlannedFile, *, ends: bool, moved: Moved) -> Content:
         """Store a file; one that `ends` in a way that can be told must do so."""
         try:
-            content, tail = self._small(file) if file.size < SMALL else self._large(file)
+            content, tail = self._small(file) if file.size < SMALL else self._large(file, moved)
         except (NotFoundError, ChangedError, TooLargeError) as error:
             raise _VanishedError(f"{file.path} was purged or rewritten meanwhile") from error
         if (content.size, content.stamp) != (file.size, file.stamp):
@@ -307,10 +310,10 @@ class QueryTaker:
         digest = self._writer.add(data, called=self._start + file.path)
         return Content(digest, len(data), stamp), data[-END_BYTES:]
 
-    def _large(self, file: PlannedFile) -> tuple[Content, None]:
+    def _large(self, file: PlannedFile, moved: Moved) -> tuple[Content, None]:
         """Stored, unread."""
         called = self._start + file.path
-        return self._writer.take(self._source, file.path, called=called), None
+        return self._writer.take(self._source, file.path, called=called, moved=moved), None
 
 
 def _start_of(prefix: str) -> str:

@@ -12,7 +12,7 @@ from sparkpoint.savepoint.filling import run_all
 from sparkpoint.savepoint.leases import hold, hold_to_read
 from sparkpoint.savepoint.names import manifest_path, object_path
 from sparkpoint.savepoint.objects import Location, ObjectWriter, lacking
-from sparkpoint.savepoint.progress import Amount, Progress, Silent
+from sparkpoint.savepoint.progress import Amount, Progress, Silent, Steps
 from sparkpoint.savepoint.publish import publish
 from sparkpoint.savepoint.table import Table
 from sparkpoint.storage import Store, chunks_of
@@ -159,29 +159,29 @@ def _copy_over(origin: Store, target: Store, digest: str, progress: Progress) ->
 
     What is there stays until then: if the origin's is no better, nothing is lost.
     """
-    path = object_path(digest)
+    path, steps = object_path(digest), Steps(progress)
     try:
         size = origin.stat(path).size
-        target.copy(path, origin, path, digest=digest, size=size, verify=True)
+        target.copy(path, origin, path, digest=digest, size=size, verify=True, moved=steps.moved)
     except NotFoundError as error:
         raise DamagedError(f"{origin.uri}/{path} is missing.") from error
     except ChangedError as error:
         raise DamagedError(f"{origin.uri}/{path} is damaged; it was not copied.") from error
-    progress.advance(Amount(1, size))
+    steps.end(Amount(1, size))
 
 
 def _is_whole(target: Store, digest: str, progress: Progress) -> bool:
     """Whether an object is what its name says, by reading it."""
-    digester, size = new_digester(like=digest), 0
+    digester = new_digester(like=digest)
     try:
         with target.open(object_path(digest)) as stream:
             for chunk in chunks_of(stream):
                 digester.update(chunk)
-                size += len(chunk)
+                progress.advance(Amount(0, len(chunk)))
     except NotFoundError:
         return False
     finally:
-        progress.advance(Amount(1, size))
+        progress.advance(Amount(1, 0))
     return digester.hexdigest() == digest
 
 
@@ -225,10 +225,11 @@ def _copy(writer: ObjectWriter, origin: Store, digest: str, progress: Progress) 
     if writer.knows(digest):
         progress.advance(Amount(1, 0))
         return
+    steps = Steps(progress)
     try:
-        content = writer.take_object(origin, digest)
+        content = writer.take_object(origin, digest, moved=steps.moved)
     except NotFoundError as error:
         raise DamagedError(f"{origin.uri}/{object_path(digest)} is missing.") from error
     if content.digest != digest:
         raise DamagedError(f"{origin.uri}/{object_path(digest)} is damaged; nothing was copied.")
-    progress.advance(Amount(1, content.size))
+    steps.end(Amount(1, content.size))

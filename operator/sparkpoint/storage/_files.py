@@ -8,12 +8,14 @@ from typing import IO
 
 from sparkpoint.storage._linux import allocate, reflink, start_writeback
 from sparkpoint.storage.digest import new_digester
+from sparkpoint.storage.interface import Moved, unwatched
 
 __all__ = [
     "CHUNK",
     "chunks_of",
     "copy_and_hash",
     "hash_file",
+    "watched",
     "write_all",
     "write_and_hash",
 ]
@@ -24,6 +26,13 @@ CHUNK = 256 * 1024
 _WRITEBACK = 1024 * 1024
 """Bytes after which the disk gets to work: what it takes is what a large copy waits for in the end,
 so it should neither begin late nor get its work in heaps."""
+
+
+def watched(chunks: Iterable[bytes], moved: Moved) -> Iterator[bytes]:
+    """The same chunks; each is told of when it has been used."""
+    for chunk in chunks:
+        yield chunk
+        moved(len(chunk))
 
 
 def chunks_of(stream: IO[bytes], size: int = CHUNK) -> Iterator[bytes]:
@@ -50,17 +59,23 @@ def _buffer() -> memoryview:
     return found
 
 
-def hash_file(descriptor: int, *, like: str = "") -> str:
+def hash_file(descriptor: int, *, like: str = "", moved: Moved = unwatched) -> str:
     """The digest, as `like`, of the content from the start; leaves the position alone."""
     digest, position, buffer = new_digester(like), 0, _buffer()
     while count := os.preadv(descriptor, [buffer], position):
         digest.update(buffer[:count])
         position += count
+        moved(count)
     return digest.hexdigest()
 
 
 def copy_and_hash(
-    source: int, target: int, *, reading: AbstractContextManager[None], like: str = ""
+    source: int,
+    target: int,
+    *,
+    reading: AbstractContextManager[None],
+    like: str = "",
+    moved: Moved = unwatched,
 ) -> tuple[str, int]:
     """Copy to the end; the digest, as `like`, and number of the bytes that the target has now.
 
@@ -74,7 +89,7 @@ def copy_and_hash(
     made first: a fifth less of the kernel's time than to find it for each piece.
     """
     if reflink(source, target):
-        return hash_file(target, like=like), os.fstat(target).st_size
+        return hash_file(target, like=like, moved=moved), os.fstat(target).st_size
     expected = os.fstat(source).st_size
     allocated = expected > CHUNK and allocate(target, expected)
     digest, size, begun, buffer = new_digester(like), 0, 0, _buffer()
@@ -86,6 +101,7 @@ def copy_and_hash(
         digest.update(buffer[:count])
         write_all(target, buffer[:count])
         size += count
+        moved(count)
         if size - begun >= _WRITEBACK:
             start_writeback(target, begun)
             begun = size

@@ -21,7 +21,7 @@ from urllib3.exceptions import HTTPError
 from sparkpoint.storage._s3errors import code_of, explained
 from sparkpoint.storage._s3listing import entry_of
 from sparkpoint.storage.digest import new_digester
-from sparkpoint.storage.interface import Entry
+from sparkpoint.storage.interface import Entry, Moved, unwatched
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -44,7 +44,13 @@ def open_object(
 
 
 def hash_object(
-    client: "S3Client", bucket: str, key: str, *, path: str, like: str = ""
+    client: "S3Client",
+    bucket: str,
+    key: str,
+    *,
+    path: str,
+    like: str = "",
+    moved: Moved = unwatched,
 ) -> tuple[str, Entry]:
     """The digest, as `like`, and the entry, called `path`, of one version; nothing is kept.
 
@@ -55,6 +61,7 @@ def hash_object(
     with contextlib.closing(_open(client, bucket, key, path=path)) as raw:
         for piece in raw.pieces():
             digest.update(piece)
+            moved(len(piece))
         return digest.hexdigest(), raw.entry
 
 

@@ -15,6 +15,7 @@ from botocore.exceptions import ClientError
 from sparkpoint.storage._files import chunks_of
 from sparkpoint.storage._s3errors import code_of
 from sparkpoint.storage.digest import new_digester
+from sparkpoint.storage.interface import Moved, unwatched
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -69,11 +70,17 @@ class Hashed:
 
 
 def upload(
-    client: "S3Client", bucket: str, key: str, *, stream: IO[bytes], content: Hashed
+    client: "S3Client",
+    bucket: str,
+    key: str,
+    *,
+    stream: IO[bytes],
+    content: Hashed,
+    moved: Moved = unwatched,
 ) -> None:
-    """Write over whatever is there, in parts if it is much."""
+    """Write over whatever is there, in parts if it is much; then `moved` is told how far it is."""
     if content.size > _SINGLE:
-        client.upload_fileobj(stream, bucket, key, Config=_IN_PARTS)
+        client.upload_fileobj(stream, bucket, key, Config=_IN_PARTS, Callback=moved)
         return
     checksum = _base64(content.crc)
     client.put_object(

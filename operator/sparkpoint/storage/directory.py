@@ -17,6 +17,7 @@ from typing import BinaryIO
 from sparkpoint.storage._files import (
     chunks_of,
     copy_and_hash,
+    watched,
     write_all,
     write_and_hash,
 )
@@ -30,7 +31,15 @@ from sparkpoint.storage.errors import (
     NotFoundError,
     TooLargeError,
 )
-from sparkpoint.storage.interface import SMALL_FILE, Children, Entry, Store, Taken
+from sparkpoint.storage.interface import (
+    SMALL_FILE,
+    Children,
+    Entry,
+    Moved,
+    Store,
+    Taken,
+    unwatched,
+)
 
 __all__ = ["DirectoryStore"]
 
@@ -249,11 +258,12 @@ class DirectoryStore:
         name: Callable[[str], str | None],
         scope: str | None = None,
         like: str = "",
+        moved: Moved = unwatched,
     ) -> Taken:
         """Copy beside while hashing, then rename to the name that the digest gives."""
         # What is written here has no name yet; errors of the source are explained in `_fill`.
         with explained(self.uri), self._root.temporary() as (temporary, descriptor):
-            digest, size, stamp = _fill(descriptor, source, path, like)
+            digest, size, stamp = _fill(descriptor, source, path, like=like, moved=moved)
             wanted = name(digest)
             existed = wanted is not None and self._stamp(wanted) is not None
             if wanted is not None:
@@ -271,11 +281,12 @@ class DirectoryStore:
         size: int,
         draft: bool = False,
         verify: bool = False,
+        moved: Moved = unwatched,
     ) -> None:
         """Copy beside, check, rename; a draft in its place. All bytes are read in any case."""
         with explained(self.uri, path), self._writing(path, draft=draft) as descriptor:
             # The digest tells all: a file that was only touched meanwhile is as good.
-            found, _, _ = _pour(descriptor, source, source_path, like=digest)
+            found, _, _ = _pour(descriptor, source, source_path, like=digest, moved=moved)
             if found != digest:
                 raise ChangedError(
                     f"{source.uri}/{source_path} is damaged: its digest is {found}, not {digest}."
@@ -330,25 +341,28 @@ def _stamp_of(info: os.stat_result) -> str:
     return f"{info.st_mtime_ns:x}-{info.st_ino:x}"
 
 
-def _fill(descriptor: int, source: Store, path: str, like: str) -> tuple[str, int, str]:
+def _fill(
+    descriptor: int, source: Store, path: str, *, like: str, moved: Moved
+) -> tuple[str, int, str]:
     """Copy a file of any store; digest, size and the stamp of what was read."""
-    digest, size, (before, after) = _pour(descriptor, source, path, like=like)
+    digest, size, (before, after) = _pour(descriptor, source, path, like=like, moved=moved)
     if before != after or size != after.size:
         raise ChangedError(f"{source.uri}/{path} changed while it was read.")
     return digest, size, after.stamp
 
 
 def _pour(
-    descriptor: int, source: Store, path: str, *, like: str
+    descriptor: int, source: Store, path: str, *, like: str, moved: Moved
 ) -> tuple[str, int, tuple[Entry, Entry]]:
     """Copy a file of any store; digest, size, and its entry before and after."""
     if not isinstance(source, DirectoryStore):
         with source.open_stamped(path) as (stream, entry):
-            return *write_and_hash(descriptor, chunks_of(stream), like=like), (entry, entry)
+            chunks = watched(chunks_of(stream), moved)
+            return *write_and_hash(descriptor, chunks, like=like), (entry, entry)
     reading = explained(source.uri, path)
     with contextlib.ExitStack() as stack:
         with reading:
             origin = stack.enter_context(source._root.reading(path))
         before = _entry(path, os.fstat(origin))
-        digest, size = copy_and_hash(origin, descriptor, reading=reading, like=like)
+        digest, size = copy_and_hash(origin, descriptor, reading=reading, like=like, moved=moved)
         return digest, size, (before, _entry(path, os.fstat(origin)))

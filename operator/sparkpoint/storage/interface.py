@@ -15,7 +15,16 @@ from typing import BinaryIO, Protocol, TypeAlias
 
 from sparkpoint.storage.errors import BadLocationError
 
-__all__ = ["SMALL_FILE", "Children", "Entry", "Store", "Taken", "check_path"]
+__all__ = [
+    "SMALL_FILE",
+    "Children",
+    "Entry",
+    "Moved",
+    "Store",
+    "Taken",
+    "check_path",
+    "unwatched",
+]
 
 SMALL_FILE = 64 * 1024 * 1024
 """Default bound for files read whole into memory: logs and manifests, never state."""
@@ -34,6 +43,15 @@ class Entry:
     """Differs whenever other content was written: the ETag, or mtime and inode."""
     modified: float
     """Seconds since the epoch, by the store's clock."""
+
+
+Moved: TypeAlias = Callable[[int], None]
+"""Is told of so many bytes more; from several threads, and of less than none if it has to begin
+again."""
+
+
+def unwatched(count: int) -> None:
+    """For whoever does not want to know how far it is."""
 
 
 Children: TypeAlias = tuple[list[str], list[Entry]]
@@ -141,13 +159,15 @@ class Store(Protocol):
         name: Callable[[str], str | None],
         scope: str | None = None,
         like: str = "",
+        moved: Moved = unwatched,
     ) -> Taken:
         """Copy a file of another store in, under the name that `name` makes of its digest.
 
         A name that exists is refreshed as by `touch`; for None the content is only hashed. The
         server copies by itself, or the file system shares blocks, where source and target allow
         it. With a `scope`, what a server copies by itself and vouches for the MD5 of is not even
-        read: its digest is one within that scope. Any other is of the kind of `like`.
+        read: its digest is one within that scope. Any other is of the kind of `like`. `moved` is
+        told of bytes as they come through, where they do; maybe of fewer than there are.
         """
         ...
 
@@ -161,8 +181,10 @@ class Store(Protocol):
         size: int,
         draft: bool = False,
         verify: bool = False,
+        moved: Moved = unwatched,
     ) -> None:
-        """Put another store's file here, over whatever is there; `draft` as for `put`.
+        """Put another store's file here, over whatever is there; `draft` as for `put`, `moved` as
+        for `take`.
 
         ChangedError if the bytes that came through do not have this digest. Where an S3 server
         copies by itself, none come through and the source is trusted, unless `verify` has it read

@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 
 from sparkpoint.storage import _s3listing as listing
 from sparkpoint.storage import _s3transfer as transfer
-from sparkpoint.storage._files import chunks_of
+from sparkpoint.storage._files import chunks_of, watched
 from sparkpoint.storage._s3client import PARALLEL, connect
 from sparkpoint.storage._s3copy import LARGEST_COPY, CopyProof, OtherEtagError, ServerCopy, touch
 from sparkpoint.storage._s3errors import explained, was_retried
@@ -30,7 +30,16 @@ from sparkpoint.storage.errors import (
     StorageError,
     TooLargeError,
 )
-from sparkpoint.storage.interface import SMALL_FILE, Children, Entry, Store, Taken, check_path
+from sparkpoint.storage.interface import (
+    SMALL_FILE,
+    Children,
+    Entry,
+    Moved,
+    Store,
+    Taken,
+    check_path,
+    unwatched,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -187,10 +196,14 @@ class S3Store:
             self._upload(path, stream, content)
             return content.size
 
-    def _upload(self, path: str, stream: IO[bytes], content: transfer.Hashed) -> None:
+    def _upload(
+        self, path: str, stream: IO[bytes], content: transfer.Hashed, moved: Moved = unwatched
+    ) -> None:
         key = self._key(path)
         with explained(self.uri, path):
-            transfer.upload(self._client, self._bucket, key, stream=stream, content=content)
+            transfer.upload(
+                self._client, self._bucket, key, stream=stream, content=content, moved=moved
+            )
 
     def take(
         self,
@@ -200,6 +213,7 @@ class S3Store:
         name: Callable[[str], str | None],
         scope: str | None = None,
         like: str = "",
+        moved: Moved = unwatched,
     ) -> Taken:
         """Hash first, as the name is needed before the first byte can be sent.
 
@@ -209,11 +223,13 @@ class S3Store:
         """
         if isinstance(source, S3Store) and self._shares_server(source):
             unread = None if scope is None else self._take_unread(source, path, name, scope)
-            return unread or self._take_on_server(source, path, name, like)
+            return unread or self._take_on_server(source, path, name, like=like, moved=moved)
+        reading, sending = _watching(source, moved)
         with contextlib.ExitStack() as stack:
             if isinstance(source, S3Store):
                 stream, entry = stack.enter_context(source.open_stamped(path))
-                spool, content = stack.enter_context(transfer.spooled(chunks_of(stream), like=like))
+                chunks = watched(chunks_of(stream), reading)
+                spool, content = stack.enter_context(transfer.spooled(chunks, like=like))
             else:
                 spool, entry = stack.enter_context(source.open_stamped(path))
                 content = transfer.hash_stream(spool, like=like)
@@ -221,7 +237,7 @@ class S3Store:
                 raise ChangedError(f"{source.uri}/{path} changed while it was read.")
             wanted = name(content.digest)
             existed = wanted is not None and self._keep(
-                wanted, spool, source=(source, entry), content=content
+                wanted, spool, source=(source, entry), content=content, moved=sending
             )
             return Taken(content.digest, content.size, entry.stamp, wanted, existed)
 
@@ -246,10 +262,18 @@ class S3Store:
         return Taken(digest, entry.size, entry.stamp, wanted, existed)
 
     def _take_on_server(
-        self, source: "S3Store", path: str, name: Callable[[str], str | None], like: str
+        self,
+        source: "S3Store",
+        path: str,
+        name: Callable[[str], str | None],
+        *,
+        like: str,
+        moved: Moved,
     ) -> Taken:
         key = source._key(path)
-        digest, entry = hash_object(source._client, source._bucket, key, path=path, like=like)
+        digest, entry = hash_object(
+            source._client, source._bucket, key, path=path, like=like, moved=moved
+        )
         wanted = name(digest)
         existed = wanted is not None and self._copy_or_refresh(wanted, source, entry)
         return Taken(digest, entry.size, entry.stamp, wanted, existed)
@@ -261,13 +285,14 @@ class S3Store:
         *,
         source: tuple[Store, Entry],
         content: transfer.Hashed,
+        moved: Moved,
     ) -> bool:
         """Store what was read, or refresh it; whether it was there."""
         origin, entry = source
         if self._refresh(wanted, size=entry.size):
             return True
         spool.seek(0)
-        self._upload(wanted, spool, content)
+        self._upload(wanted, spool, content, moved)
         if isinstance(origin, DirectoryStore) and origin.stat(entry.path) != entry:
             raise ChangedError(f"{origin.uri}/{entry.path} changed while it was read.")
         return False
@@ -310,6 +335,7 @@ class S3Store:
         size: int,
         draft: bool = False,
         verify: bool = False,
+        moved: Moved = unwatched,
     ) -> None:
         """Let the server copy, else stream through; a draft is whole here too."""
         if isinstance(source, S3Store) and self._shares_server(source):
@@ -324,12 +350,13 @@ class S3Store:
                     stamp=stamp,
                 ).run()
             return
+        reading, sending = _watching(source, moved)
         with (
             source.open(source_path) as stream,
-            transfer.spooled(chunks_of(stream), like=digest) as (spool, found),
+            transfer.spooled(watched(chunks_of(stream), reading), like=digest) as (spool, found),
         ):
             _check_digest(f"{source.uri}/{source_path}", found.digest, digest)
-            self._upload(path, spool, found)
+            self._upload(path, spool, found, sending)
 
     def _verified(self, path: str, digest: str) -> str:
         """Read an object that must have this digest; its stamp."""
@@ -390,6 +417,11 @@ class S3Store:
                 )
         except NotFoundError:
             return
+
+
+def _watching(source: Store, moved: Moved) -> tuple[Moved, Moved]:
+    """Who is told of what is read, and of what is sent: bytes count once, where they take long."""
+    return (moved, unwatched) if isinstance(source, S3Store) else (unwatched, moved)
 
 
 def _check_digest(where: str, found: str, wanted: str) -> None:
