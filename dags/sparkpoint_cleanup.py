@@ -40,7 +40,8 @@ def _count(words: str) -> Param:
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
     max_active_runs=1,
-    default_args={"retries": 3, "retry_delay": RETRY_DELAY},
+    # What was begun is ended before more is begun.
+    default_args={"retries": 3, "retry_delay": RETRY_DELAY, "weight_rule": "upstream"},
     params={
         **job_params(),
         "last": _count("the last so many"),

@@ -35,7 +35,8 @@ PURPOSE = "drill"
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
     max_active_runs=1,
-    default_args={"retries": 2, "retry_delay": RETRY_DELAY},
+    # What was begun is ended before more is begun.
+    default_args={"retries": 2, "retry_delay": RETRY_DELAY, "weight_rule": "upstream"},
     params={
         **job_params(),
         "pick": Param("newest", type="string", enum=["newest", "random"]),

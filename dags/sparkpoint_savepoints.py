@@ -41,7 +41,8 @@ PURPOSE = "savepoint"
     max_active_runs=1,
     # Nobody can take a savepoint of the past.
     allowed_run_types=[DagRunType.SCHEDULED, DagRunType.MANUAL],
-    default_args={"retries": 3, "retry_delay": RETRY_DELAY},
+    # What was begun is ended before more is begun.
+    default_args={"retries": 3, "retry_delay": RETRY_DELAY, "weight_rule": "upstream"},
     params={
         **job_params(),
         "every": Param(
