@@ -198,9 +198,6 @@ def _tell(run: Run, taken: UnderWay, spent: float) -> None:
     whole = sum(cost.busy for cost in run.costs.values())
     print(f"| seconds of a processor for each savepoint, all of Airflow | {whole / _JOBS:.1f} |")
     print(f"| the operator, with all else that it does | {spent / _JOBS:.2f} |")
-    print(
-        f"| requests of the operator for each savepoint, all that it does | {asked / _JOBS:.1f} |"
-    )
     print("\n| | at rest, s of a processor per minute | the run, s of a processor | MiB at most |")
     print("|---|---|---|---|")
     for name, cost in run.costs.items():
