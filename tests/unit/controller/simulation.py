@@ -275,7 +275,8 @@ class Simulation:
 
     def _survive(self, run: Callable[[], Coroutine[Any, Any, Requeue]]) -> Requeue:
         try:
-            return _LOOP.run(run())
+            # Not its `run`, which sets up the handling of Ctrl-C anew each time.
+            return _LOOP.get_loop().run_until_complete(run())
         except CrashError:
             self.crashes += 1
             self.cluster.crash = None
