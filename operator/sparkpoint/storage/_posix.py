@@ -12,7 +12,7 @@ from sparkpoint.storage.errors import (
     UnavailableError,
 )
 
-__all__ = ["explained"]
+__all__ = ["explain", "explained"]
 
 _KINDS: dict[int, tuple[type[StorageError], str]] = {
     errno.ENOENT: (NotFoundError, "does not exist."),
@@ -53,10 +53,11 @@ class explained:  # noqa: N801 - it reads as a verb where it is used
     ) -> None:
         """Raise it in our words."""
         if isinstance(error, OSError):
-            raise _in_our_words(error, self._root, self._path) from error
+            raise explain(error, self._root, self._path) from error
 
 
-def _in_our_words(error: OSError, root: str, path: str) -> StorageError:
+def explain(error: OSError, root: str, path: str) -> StorageError:
+    """The StorageError that says what to do."""
     where = f"{root}/{path}" if path else root
     kind, sentence = _KINDS.get(
         error.errno or 0, (UnavailableError, f"could not be used: {error.strerror or error}.")

@@ -26,6 +26,8 @@ TEMPORARY = ".sparkpoint-tmp"
 
 LOCK = "lock"
 """Never removed: two processes must not lock two files of this name."""
+# Without O_NONBLOCK, a named pipe left in the directory would hold us for ever.
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _ATTEMPTS = 5
 """How often a folder is made again that somebody else removes because it was empty."""
 
@@ -42,15 +44,28 @@ class Root:
     def locate(self, path: str) -> str:
         """The absolute path of a file that need not exist."""
         check_path(path)
-        if path == TEMPORARY or path.startswith(f"{TEMPORARY}/"):
+        if path.startswith(TEMPORARY) and path.partition("/")[0] == TEMPORARY:
             raise BadLocationError(f"{path!r} is where {self.path} keeps unfinished files.")
         target = f"{self.path}/{path}"
         folder = target.rpartition("/")[0]
         if folder not in self._inside:
-            self.check_inside(folder)
-            if os.path.isdir(folder):
-                self._inside.add(folder)
+            self._check_folder(folder)
         return target
+
+    def _check_folder(self, folder: str) -> None:
+        """Check a folder of this root, and remember it if it exists.
+
+        All the way from the top only if need be: one that is no link is where its parent is.
+        """
+        parent = folder.rpartition("/")[0]
+        if folder != self.path and parent not in self._inside:
+            self._check_folder(parent)
+        if parent in self._inside and _is_plain_folder(folder):
+            self._inside.add(folder)
+            return
+        self.check_inside(folder)
+        if os.path.isdir(folder):
+            self._inside.add(folder)
 
     def check_inside(self, target: str) -> None:
         """BadLocationError if a link leads out of the root."""
@@ -83,15 +98,13 @@ class Root:
     def open(self, path: str) -> tuple[int, os.stat_result]:
         """A descriptor of a regular file, which the caller closes, and the file's status."""
         target = self.locate(path)
-        # Without O_NONBLOCK, a named pipe left in the directory would hold us for ever.
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
         try:
-            descriptor = os.open(target, flags)
+            descriptor = os.open(target, _READ)
         except OSError as error:
             if error.errno != errno.ELOOP:
                 raise
             self.check_inside(target)
-            descriptor = os.open(os.path.realpath(target), flags)
+            descriptor = os.open(os.path.realpath(target), _READ)
         info = os.fstat(descriptor)
         if not mode.S_ISREG(info.st_mode):
             os.close(descriptor)
@@ -197,6 +210,14 @@ class Root:
             yield
         finally:
             os.close(descriptor)
+
+
+def _is_plain_folder(path: str) -> bool:
+    """Whether it exists and is no link."""
+    try:
+        return mode.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return False
 
 
 def _settle(target: str, action: Callable[[], None]) -> None:

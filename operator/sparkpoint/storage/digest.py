@@ -10,16 +10,26 @@ name that others cannot use (docs/repository-format.md, "Decisions").
 
 import hashlib
 import re
+from collections.abc import Sequence
 from typing import Protocol
 
 from blake3 import blake3
 
-__all__ = ["CONTENT_DIGEST", "Digester", "digest_of", "is_md5", "md5_digest", "new_digester"]
+__all__ = [
+    "CONTENT_DIGEST",
+    "Digester",
+    "digest_of",
+    "digest_of_parts",
+    "is_md5",
+    "md5_digest",
+    "new_digester",
+]
 
 CONTENT_DIGEST = r"[0-9a-f]{64}|md5-[0-9a-f]{32}-[0-9a-f]{32}"
 """What a digest of either kind looks like, as a pattern without its ends."""
 _MD5 = re.compile(r"md5-[0-9a-f]{32}-(?P<scope>[0-9a-f]{32})")
 _SCOPE_DIGITS = 32
+_TOGETHER = 64
 
 
 class Digester(Protocol):
@@ -52,10 +62,19 @@ def new_digester(like: str = "") -> Digester:
 
 def digest_of(data: bytes | memoryview, like: str = "") -> str:
     """The digest of some bytes, of the same kind and scope as `like`."""
-    if not is_md5(like):
+    if not like or not is_md5(like):
         return blake3(data).hexdigest()
     digester = new_digester(like)
     digester.update(data)
+    return digester.hexdigest()
+
+
+def digest_of_parts(parts: Sequence[bytes]) -> str:
+    """The digest of all of them, one after the other."""
+    digester = new_digester()
+    # Small ones some at a time: each call costs more than to put them together.
+    for at in range(0, len(parts), _TOGETHER):
+        digester.update(b"".join(parts[at : at + _TOGETHER]))
     return digester.hexdigest()
 
 

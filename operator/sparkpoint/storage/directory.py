@@ -11,6 +11,7 @@ import contextlib
 import os
 import stat as mode
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,8 +21,9 @@ from sparkpoint.storage._files import (
     watched,
     write_all,
     write_and_hash,
+    write_parts,
 )
-from sparkpoint.storage._posix import explained
+from sparkpoint.storage._posix import explain, explained
 from sparkpoint.storage._root import LOCK, TEMPORARY, Root
 from sparkpoint.storage._unsynced import Unsynced
 from sparkpoint.storage.errors import (
@@ -43,6 +45,7 @@ from sparkpoint.storage.interface import (
 
 __all__ = ["DirectoryStore"]
 
+_PATH = attrgetter("path")
 _STEP = 16 * 1024 * 1024
 """Bytes that are read at once."""
 
@@ -86,16 +89,22 @@ class DirectoryStore:
             top = self._root.locate(prefix) if prefix else self._root.path
             yield from self._walk(top, f"{prefix}/" if prefix else "")
 
-    def _walk(self, folder: str, prefix: str) -> Iterator[Entry]:
-        folders, files = self._scan(folder, prefix)
-        # A folder sorts as "name/", so that the walk comes in the order of whole paths.
-        found: list[tuple[str, Entry | None]] = [(f"{name}/", None) for name in folders]
-        found += [(entry.path[len(prefix) :], entry) for entry in files]
-        for name, entry in sorted(found, key=lambda pair: pair[0]):
+    def _walk(self, top: str, prefix: str) -> Iterator[Entry]:
+        # Not by recursion: every file would be handed up through all the folders above it.
+        ahead: list[tuple[str, Entry | None]] = [(prefix, None)]
+        while ahead:
+            path, entry = ahead.pop()
             if entry is not None:
                 yield entry
-            else:
-                yield from self._walk(f"{folder}/{name[:-1]}", f"{prefix}{name}")
+                continue
+            folders, files = self._scan(f"{top}/{path[len(prefix) :]}", path)
+            if not folders:
+                yield from sorted(files, key=_PATH)
+                continue
+            # A folder sorts as "name/", so that the walk comes in the order of whole paths.
+            found: list[tuple[str, Entry | None]] = [(file.path, file) for file in files]
+            found += [(f"{path}{name}/", None) for name in folders]
+            ahead += sorted(found, key=itemgetter(0), reverse=True)
 
     def _scan(self, folder: str, prefix: str) -> Children:
         folders: list[str] = []
@@ -103,36 +112,36 @@ class DirectoryStore:
         try:
             with os.scandir(folder) as scan:
                 for each in scan:
+                    path = f"{prefix}{each.name}"
                     if each.is_dir(follow_symlinks=False):
-                        if f"{prefix}{each.name}" != TEMPORARY:
+                        if path != TEMPORARY:
                             folders.append(each.name)
-                    elif each.is_symlink() and each.is_dir():
-                        # To follow it could go round in circles; to skip it would lose files.
-                        raise BadLocationError(
-                            f"{each.path} is a symbolic link to a folder, and listings follow "
-                            "none. Put the folder itself there, or mount it."
-                        )
-                    elif entry := self._entry_of(each, f"{prefix}{each.name}"):
-                        files.append(entry)
+                    elif (info := self._status(each)) and mode.S_ISREG(info.st_mode):
+                        files.append(_entry(path, info))
         except (FileNotFoundError, NotADirectoryError):
             return [], []
         return folders, files
 
-    def _entry_of(self, found: "os.DirEntry[str]", path: str) -> Entry | None:
+    def _status(self, found: "os.DirEntry[str]") -> os.stat_result | None:
         if found.is_symlink():
+            if found.is_dir():
+                # To follow it could go round in circles; to skip it would lose files.
+                raise BadLocationError(
+                    f"{found.path} is a symbolic link to a folder, and listings follow none. Put "
+                    "the folder itself there, or mount it."
+                )
             self._root.check_inside(found.path)
         try:
-            info = found.stat()
+            return found.stat()
         except FileNotFoundError:
             return None  # purged between listing and looking: as if it had never been listed
-        return _entry(path, info) if mode.S_ISREG(info.st_mode) else None
 
     def children(self, prefix: str = "") -> Children:
         """Sorted names of folders, and files sorted by path."""
         with explained(self.uri, prefix):
             top = self._root.locate(prefix) if prefix else self._root.path
             folders, files = self._scan(top, f"{prefix}/" if prefix else "")
-            return sorted(folders), sorted(files, key=lambda entry: entry.path)
+            return sorted(folders), sorted(files, key=_PATH)
 
     def stat(self, path: str) -> Entry:
         """The entry of a regular file."""
@@ -156,7 +165,7 @@ class DirectoryStore:
 
     def read_stamped(self, path: str, *, limit: int = SMALL_FILE) -> tuple[bytes, str]:
         """The content; ChangedError if it was written to while we read."""
-        with explained(self.uri, path):
+        try:
             descriptor, before = self._root.open(path)
             try:
                 size = before.st_size
@@ -168,6 +177,8 @@ class DirectoryStore:
                 after = os.fstat(descriptor)
             finally:
                 os.close(descriptor)
+        except OSError as error:
+            raise explain(error, self.uri, path) from error
         if len(data) != after.st_size:
             raise ChangedError(f"{self.uri}/{path} changed while it was read.")
         return data, _stamp_of(after)
@@ -234,6 +245,8 @@ class DirectoryStore:
     def put(self, path: str, chunks: Iterable[bytes], *, draft: bool = False) -> int:
         """Write beside, then rename; a draft in its place."""
         with explained(self.uri, path), self._writing(path, draft=draft) as descriptor:
+            if isinstance(chunks, list):
+                return write_parts(descriptor, chunks)
             size = 0
             for chunk in chunks:
                 write_all(descriptor, chunk)

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -89,19 +90,53 @@ def test_what_a_killed_writer_left_is_shown_only_as_abandoned(store: DirectorySt
         store.read(".sparkpoint-tmp/1234")
 
 
+@pytest.mark.parametrize("chunks", [[b"x", b"y"], iter([b"x", b"y"])], ids=["a list", "a stream"])
 def test_a_full_disk_is_said_plainly_and_leaves_nothing(
-    store: DirectoryStore, monkeypatch: pytest.MonkeyPatch
+    store: DirectoryStore, monkeypatch: pytest.MonkeyPatch, chunks: Iterable[bytes]
 ) -> None:
     def full(descriptor: int, data: object) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr("sparkpoint.storage._files.os.write", full)
+    monkeypatch.setattr("sparkpoint.storage._files.os.writev", full)
     with pytest.raises(FullError, match="no space left"):
-        store.put("a", [b"x"])
+        store.put("a", chunks)
     monkeypatch.undo()
 
     assert list(store.list()) == []
     assert list(store.abandoned()) == []
+
+
+def test_a_link_out_of_a_folder_that_was_used_before_is_refused(
+    store: DirectoryStore, tmp_path: Path
+) -> None:
+    (tmp_path / "outside" / "below").mkdir(parents=True)
+    (tmp_path / "outside" / "below" / "a").write_text("x")
+    store.put("in/side/a", [b"y"])
+    Path(store.uri, "in", "link").symlink_to(tmp_path / "outside")
+    Path(store.uri, "in", "round").symlink_to(Path(store.uri, "in"))
+
+    assert store.read("in/side/a") == b"y"
+    assert store.read("in/round/side/a") == b"y"
+    for path in ("in/link/a", "in/link/below/a", "in/round/link/below/a"):
+        with pytest.raises(BadLocationError, match="leads out"):
+            store.read(path)
+
+
+@pytest.mark.parametrize("taken", [0, 1, 5, 10**9])
+def test_many_parts_are_written_whole_whatever_the_kernel_takes_at_once(
+    store: DirectoryStore, monkeypatch: pytest.MonkeyPatch, taken: int
+) -> None:
+    def writev(descriptor: int, parts: list[bytes]) -> int:
+        assert len(parts) <= os.sysconf("SC_IOV_MAX")
+        return os.write(descriptor, b"".join(parts)[:taken])
+
+    monkeypatch.setattr("sparkpoint.storage._files.os.writev", writev)
+    parts = [b"%d," % number for number in range(3000)]
+
+    assert store.put("a", parts) == len(b"".join(parts))
+
+    assert store.read("a") == b"".join(parts)
 
 
 def test_a_named_pipe_does_not_hold_the_reader(store: DirectoryStore) -> None:

@@ -28,7 +28,18 @@ from tests.unit.state.test_savepoints import made
 
 __all__ = ["TASKS"]
 
-_EFFECTS = ("link", "replace", "unlink", "rmdir", "mkdir", "write", "fsync", "open", "utime")
+_EFFECTS = (
+    "link",
+    "replace",
+    "unlink",
+    "rmdir",
+    "mkdir",
+    "write",
+    "writev",
+    "fsync",
+    "open",
+    "utime",
+)
 
 
 class Scene:
