@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from sparkpoint.checkpoint.chains import held_base
-from sparkpoint.checkpoint.layout import StoreFiles, store_folder
+from sparkpoint.checkpoint.layout import StoreFiles
 from sparkpoint.checkpoint.lineage import HEAD_BYTES, lineage_of_changelog
 from sparkpoint.checkpoint.model import CommitEntry
 from sparkpoint.checkpoint.names import DECODABLE, versioned_name
@@ -32,7 +32,7 @@ class StoreTask:
     @property
     def folder(self) -> str:
         """The store's folder in the checkpoint."""
-        return store_folder(self.operator, self.partition, self.name)
+        return self.files.folder
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,12 +41,15 @@ class Chain:
     """The base is the parent savepoint's."""
 
 
-def file_name(version: int, kind: Kind, ids: Mapping[int, str] | None) -> str | None:
-    """The name of a version's file; None if the lineage `ids` does not contain the version."""
+def file_name(version: int, ending: str, ids: Mapping[int, str] | None) -> str | None:
+    """The name of a version's file; None if the lineage `ids` does not contain the version.
+
+    `ending` is the value of its Kind: to ask an enum for it takes longer than all the rest.
+    """
     if ids is None:
-        return f"{version}.{kind.value}"
+        return f"{version}.{ending}"
     uid = ids.get(version)
-    return None if uid is None else f"{version}_{uid}.{kind.value}"
+    return None if uid is None else f"{version}_{uid}.{ending}"
 
 
 def choose_chain(
@@ -62,7 +65,7 @@ def choose_chain(
     `ids` is the lineage in format 2, else None; it decides alone which snapshots count.
     `families_since` is the first version that has today's column families; 0 without families.
     """
-    snapshot, change = _KINDS[provider]
+    snapshot, change = _endings(provider)
     slack = _FORCED_SLACK_SECONDS if families_since else _SLACK_SECONDS
     changes: list[tuple[int, str]] = []
     doubtful: Chain | None = None
@@ -77,7 +80,7 @@ def choose_chain(
                 return _after(doubtful, chain)
             doubtful = doubtful or chain
         if name is None or (name not in store.live and name not in store.held):
-            missing = name or f"{v}_*.{change.value}"
+            missing = name or f"{v}_*.{change}"
             return doubtful or Chain(0, None, tuple(reversed(changes)), missing=(missing,))
         changes.append((v, name))
     if doubtful and families_since:
@@ -85,6 +88,11 @@ def choose_chain(
     missing_base = file_name(1, snapshot, ids) if families_since and version else None
     missing_bases = () if missing_base is None else (missing_base,)
     return _after(doubtful, Chain(0, None, tuple(reversed(changes)), missing=missing_bases))
+
+
+def _endings(provider: str) -> tuple[str, str]:
+    snapshot, change = _KINDS[provider]
+    return snapshot.value, change.value
 
 
 def _after(avoided: Chain | None, chain: Chain) -> Chain:
@@ -119,7 +127,7 @@ def reuse_chain(
     if base is None or not 0 <= version - base[0] <= max_chain or base[0] < families_since:
         return None
     start, base_name = base
-    snapshot, change = _KINDS[provider]
+    snapshot, change = _endings(provider)
     if base_name is not None and (
         base_name != file_name(start, snapshot, ids) or not _base_agrees(store, base_name)
     ):

@@ -60,13 +60,20 @@ def store_folder(operator: int, partition: int, store: str) -> str:
 def group_state(files: Iterable[Entry], held: Mapping[str, int]) -> dict[int, OperatorFiles]:
     """Sort the files below `state/` by operator; hidden and foreign ones are left out."""
     operators: dict[int, OperatorFiles] = {}
+    # A folder tells where its files belong, and tens of thousands of them share a few folders.
+    places: dict[str, tuple[dict[str, Entry], str] | None] = {}
     for entry in files:
-        parts = entry.path.split("/")
-        if len(parts) < 4 or parts[0] != "state" or not is_visible(entry.path):
+        if not is_visible(entry.path):
             continue
-        number = batch_number(parts[1])
-        if number is not None:
-            _add(operators.setdefault(number, OperatorFiles(number)), parts[2:], entry)
+        folder, _, name = entry.path.rpartition("/")
+        if folder not in places:
+            places[folder] = _place(operators, folder.split("/"))
+        place = places[folder]
+        if place is None:
+            _add(operators, entry)
+        else:
+            live, start = place
+            live[start + name] = entry
     for path, size in held.items():
         _add_held(operators, path, size)
     return operators
@@ -79,7 +86,34 @@ def stateful_operators(paths: Iterable[str]) -> set[int]:
     return {number for number in numbers if number is not None}
 
 
-def _add(operator: OperatorFiles, parts: list[str], entry: Entry) -> None:
+def _place(
+    operators: dict[int, OperatorFiles], folder: list[str]
+) -> tuple[dict[str, Entry], str] | None:
+    """The store that files directly in a folder belong to, and how their names begin there.
+
+    None for a folder with anything else than a store's data.
+    """
+    match folder:
+        case ["state", op, part, *rest]:
+            operator, partition = batch_number(op), batch_number(part)
+            if operator is None or partition is None:
+                return None
+            store, start = _split_store([*rest, ""])
+            if start.startswith(f"{_METADATA}/"):
+                return None
+            files = operators.setdefault(operator, OperatorFiles(operator))
+            return _store(files, partition, store).live, start
+        case _:
+            return None
+
+
+def _add(operators: dict[int, OperatorFiles], entry: Entry) -> None:
+    """What is no store's data: metadata and schemas of the operator."""
+    match entry.path.split("/"):
+        case ["state", op, *parts] if len(parts) > 1 and (number := batch_number(op)) is not None:
+            operator = operators.setdefault(number, OperatorFiles(number))
+        case _:
+            return
     match parts:
         case ["_metadata", "metadata"]:
             operator.metadata = entry
@@ -87,16 +121,8 @@ def _add(operator: OperatorFiles, parts: list[str], entry: Entry) -> None:
             operator.metadata_v2[batch] = entry
         case ["_stateSchema", *_]:
             operator.schemas.append(entry)
-        case [name, *rest] if rest and (partition := batch_number(name)) is not None:
-            _add_data(operator, partition, rest, entry)
-
-
-def _add_data(operator: OperatorFiles, partition: int, rest: list[str], entry: Entry) -> None:
-    store, name = _split_store(rest)
-    if name.startswith(f"{_METADATA}/"):
-        operator.partition_schemas.append(entry)
-        return
-    _store(operator, partition, store).live[name] = entry
+        case [name, *_] if batch_number(name) is not None:
+            operator.partition_schemas.append(entry)
 
 
 def _add_held(operators: dict[int, OperatorFiles], path: str, size: int) -> None:

@@ -72,8 +72,12 @@ class Inflated:
 
 def is_end(block: bytes) -> bool:
     """Whether this is the empty block that ends a stream."""
-    at = len(_MAGIC)
-    return block[:at] == _MAGIC and block[at + 1 :] == _NOTHING and block[at] & 0xF0 == _RAW
+    return (
+        len(block) == END_BYTES
+        and block.startswith(_MAGIC)
+        and block.endswith(_NOTHING)
+        and block[len(_MAGIC)] & 0xF0 == _RAW
+    )
 
 
 def framed(data: bytes, *, level: int) -> bytes:

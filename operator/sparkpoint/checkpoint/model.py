@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 __all__ = [
     "BatchPlan",
@@ -31,9 +32,8 @@ class Role(Enum):
     STATE = "state"
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedFile:
-    """A file that the batch needs, as it was listed."""
+class PlannedFile(NamedTuple):
+    """A file that the batch needs, as it was listed. A tuple for the same reason as Entry."""
 
     path: str
     size: int

@@ -40,6 +40,7 @@ _UNIQUE_ID = r"[A-Za-z0-9-]{1,64}"
 _BATCH = re.compile(_NUMBER)
 _SOURCE_LOG = re.compile(rf"({_NUMBER})(?:\.compact)?")
 _VERSIONED = re.compile(rf"({_NUMBER})(?:_({_UNIQUE_ID}))?\.(delta|snapshot|changelog|zip)")
+_INVISIBLE = ("", ".")
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._ -]{0,199}")
 
 
@@ -63,8 +64,8 @@ class VersionedName:
 
 def is_visible(path: str) -> bool:
     """Tell Spark's own files from checksums and temporary files of a Hadoop file system."""
-    name = path.rsplit("/", 1)[-1]
-    return bool(name) and not name.startswith(".") and not name.endswith(".tmp")
+    name = path.rpartition("/")[2]
+    return name[:1] not in _INVISIBLE and not name.endswith(".tmp")
 
 
 def is_plain_name(name: str) -> bool:

@@ -6,6 +6,7 @@ Verifying a savepoint runs the same code over the manifest's files. Nothing is c
 
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
+from operator import itemgetter
 
 from sparkpoint.checkpoint.errors import IncompleteError, NotACheckpointError, NothingCommittedError
 from sparkpoint.checkpoint.layout import OperatorFiles, group_state, stateful_operators
@@ -272,7 +273,10 @@ def _log_files(
 def _state_files(operators: Iterable[PlannedOperator]) -> list[PlannedFile]:
     """All state files, oldest version first: the order in which maintenance purges them."""
     aged = [aged for operator in operators for aged in operator.state]
-    return [file for _, file in sorted(aged, key=lambda pair: (pair[0], pair[1].path))]
+    # Twice, as sorting keeps the order of equals: half the time of making pairs to compare.
+    aged.sort(key=lambda pair: pair[1].path)
+    aged.sort(key=itemgetter(0))
+    return [file for _, file in aged]
 
 
 def _planned(files: Mapping[str, Entry], paths: Iterable[str], role: Role) -> list[PlannedFile]:

@@ -1,5 +1,7 @@
 """How the planner reads the few small files that it must look into, several at a time."""
 
+import math
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeAlias, TypeVar
@@ -8,7 +10,14 @@ from sparkpoint.checkpoint.errors import DamagedError, IncompleteError
 from sparkpoint.storage.errors import NotFoundError, TooLargeError
 from sparkpoint.storage.interface import SMALL_FILE, Entry
 
-__all__ = ["BatchReader", "CheckpointStore", "Children", "Reader", "StoreReader"]
+__all__ = ["NEAR", "BatchReader", "CheckpointStore", "Children", "Reader", "StoreReader"]
+
+NEAR = 0.0005
+"""Seconds for a small file within which it counts as near: a disk, and no server.
+
+Near ones are read sooner by one thread: several hand the interpreter to each other at every call.
+Far ones are waited for, which many threads do better.
+"""
 
 _T = TypeVar("_T")
 
@@ -83,10 +92,14 @@ class BatchReader:
 
     def __init__(self, reader: Reader, *, batch: int) -> None:
         self._reader, self._batch = reader, batch
+        self._fastest = math.inf
 
     def read(self, path: str) -> bytes:
         """The whole content of a small file."""
-        return self._guarded(self._reader.read, path)
+        begun = time.monotonic()
+        content = self._guarded(self._reader.read, path)
+        self._fastest = min(self._fastest, time.monotonic() - begun)
+        return content
 
     def map(self, paths: Iterable[str], parse: Callable[[bytes, str], _T]) -> dict[str, _T]:
         """What `parse` makes of the content and path of several small files, read at once."""
@@ -103,9 +116,10 @@ class BatchReader:
 
     def _several(self, work: Callable[[str], _T], paths: Iterable[str]) -> dict[str, _T]:
         """Do the whole work in threads: a join of 200 partitions has 800 snapshots of up to
-        megabytes, and only what is parsed of them may stay in memory."""
+        megabytes, and only what is parsed of them may stay in memory. If what was read before is
+        near, one thread is enough."""
         wanted = list(paths)
-        if len(wanted) < 2:
+        if len(wanted) < 2 or self._fastest < NEAR:
             return {path: work(path) for path in wanted}
         with ThreadPoolExecutor(min(self._reader.parallelism, len(wanted)), "plan") as pool:
             return dict(zip(wanted, pool.map(work, wanted), strict=True))

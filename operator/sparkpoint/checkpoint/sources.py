@@ -50,9 +50,11 @@ def source_files(
     """The files that the sources of batch `offsets` need."""
     by_source: dict[str, list[str]] = {}
     for path in paths:
-        match path.split("/"):
-            case ["sources", key, *rest] if rest and is_visible(path):
-                by_source.setdefault(key, []).append(path)
+        # Most are state, and there may be tens of thousands: those are not taken apart.
+        if path.startswith("sources/"):
+            match path.split("/"):
+                case [_, key, *rest] if rest and is_visible(path):
+                    by_source.setdefault(key, []).append(path)
     replayed = dict(pending.sources) if pending else {}
     folders = _folders(offsets, replayed, by_source.keys())
     # Of lines that share a folder one is enough: they are the same.

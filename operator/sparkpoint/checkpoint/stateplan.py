@@ -199,20 +199,20 @@ def _head_change(task: StoreTask, chain: Chain) -> list[tuple[int, str]]:
     base = versioned_name(chain.base_name) if chain.base_name else None
     if chain.changes or base is None or base.unique_id is None:
         return []
-    name = file_name(base.version, Kind.CHANGELOG, {base.version: base.unique_id})
+    name = file_name(base.version, Kind.CHANGELOG.value, {base.version: base.unique_id})
     return [(base.version, name)] if name and name in task.files.live else []
 
 
 def _take(store: PlannedStore, task: StoreTask, version: int, name: str) -> None:
-    path = f"{task.folder}/{name}"
-    live, held = task.files.live.get(name), task.files.held.get(name)
-    if live is not None and not live.size and is_stream(path):
-        raise DamagedError(f"{path} is empty. Restore an older savepoint.")
-    if live is not None:
-        planned = PlannedFile(path, live.size, live.stamp, Role.STATE)
-    elif held is not None:
-        planned = PlannedFile(path, held, "", Role.STATE, held=True)
-    else:
-        store.missing.append(path)
+    path, live = f"{task.files.folder}/{name}", task.files.live.get(name)
+    if live is None:
+        held = task.files.held.get(name)
+        if held is None:
+            store.missing.append(path)
+        else:
+            store.files.append((version, PlannedFile(path, held, "", Role.STATE, held=True)))
         return
-    store.files.append((version, planned))
+    _, size, stamp, _ = live
+    if not size and is_stream(path):
+        raise DamagedError(f"{path} is empty. Restore an older savepoint.")
+    store.files.append((version, PlannedFile(path, size, stamp, Role.STATE)))
