@@ -21,6 +21,7 @@ from sparkpoint.savepoint import catalogue, publish
 from sparkpoint.savepoint.catalogue import Savepoint
 from sparkpoint.savepoint.describe import describe_query
 from sparkpoint.savepoint.errors import NameTakenError, NoQueryError
+from sparkpoint.savepoint.garbage import seldom_searched
 from sparkpoint.savepoint.leases import Lease, hold
 from sparkpoint.savepoint.lineage import Lineage, no_lineage, read_lineage
 from sparkpoint.savepoint.manifest import (
@@ -124,11 +125,11 @@ def capture(
     marker = read_marker(source)
     parent = _parent(store, source, marker, request)
     pins = [parent.manifest.files.table] if parent else []
-    with hold(store, f"capture {path}", pins=pins) as lease:
+    with hold(store, f"capture {path}", pins=pins) as lease, seldom_searched():
         lineage = _verified_lineage(store, source, marker, parent, progress)
         scope = f"{request.namespace}/{request.job}" if unread and not request.read_all else None
-        writer = ObjectWriter(store, lineage.locations, scope=scope)
-        taken = _take(source, queries, writer, lineage, request, progress, lease)
+        with ObjectWriter(store, lineage.locations, scope=scope) as writer:
+            taken = _take(source, queries, writer, lineage, request, progress, lease)
         records = [record for each in taken for record in each.records(writer)]
         manifest = _manifest(
             request,

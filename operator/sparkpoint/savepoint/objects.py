@@ -2,18 +2,20 @@
 
 An object is named by a digest of its bytes. Small files are put together into packs, objects
 like any other, so that twenty thousand of them cost a handful of writes. Nothing is kept whole in
-memory but the pack that is being filled.
+memory but the pack that is being filled and those that are being written.
 """
 
 import threading
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import NamedTuple, Self
 
 from sparkpoint.savepoint.errors import DamagedError
 from sparkpoint.savepoint.names import OBJECTS, object_path
 from sparkpoint.savepoint.table import FileRecord
 from sparkpoint.storage import Store, Taken
-from sparkpoint.storage.digest import digest_of, new_digester
+from sparkpoint.storage.digest import digest_of, digest_of_parts, new_digester
 from sparkpoint.storage.errors import NotFoundError
 from sparkpoint.storage.interface import Moved, unwatched
 
@@ -33,16 +35,14 @@ PACK_SIZE = 16 * 1024 * 1024
 """A pack is closed when it reaches this; a dead file inside wastes at most so much."""
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(NamedTuple):
     """Where content is: an object, and the place inside of it."""
 
     object: str
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(NamedTuple):
     """What a file was found to hold."""
 
     digest: str
@@ -52,19 +52,17 @@ class Content:
 
 @dataclass(slots=True)
 class _Pack:
-    parts: dict[str, bytes] = field(default_factory=dict)
-    """By digest."""
-    names: dict[str, str] = field(default_factory=dict)
-    """The first, in their order, of the names of files with this content."""
+    parts: dict[str, tuple[str, bytes]] = field(default_factory=dict)
+    """By digest: the first, in their order, of the names of files with this content, and that."""
     size: int = 0
 
-    def name(self, digest: str, called: str) -> None:
-        self.names[digest] = min(called, self.names.get(digest, called))
-
-    def in_order(self) -> list[str]:
-        """The digests as they are stored: in the order of their names and not of their arrival, so
-        that the same files make the same pack, whoever captures them."""
-        return sorted(self.parts, key=lambda digest: (self.names[digest], digest))
+    def in_order(self) -> list[tuple[str, bytes]]:
+        """Digests and contents as they are stored: in the order of their names and not of their
+        arrival, so that the same files make the same pack, whoever captures them."""
+        # Twice, as sorting keeps the order of equals: digests decide between equal names.
+        digests = sorted(self.parts)
+        digests.sort(key=lambda digest: self.parts[digest][0])
+        return [(digest, self.parts[digest][1]) for digest in digests]
 
 
 class ObjectWriter:
@@ -83,11 +81,21 @@ class ObjectWriter:
         self._scope = scope
         self._located = dict(known)
         self._waiting: set[str] = set()
+        """Content of packs that are full and not written yet."""
         self._pack = _Pack()
         self._lock = threading.Lock()
+        self._beside = ThreadPoolExecutor(store.parallelism, "pack")
+        self._seals: list[Future[None]] = []
         self.refreshed: set[str] = set()
         self.new_bytes = 0
         self.new_objects = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is written any more afterwards."""
+        self._beside.shutdown(cancel_futures=True)
 
     def take(self, source: Store, path: str, *, called: str, moved: Moved = unwatched) -> Content:
         """Store a file of another store as an object; it is `called` so in the savepoint.
@@ -144,42 +152,58 @@ class ObjectWriter:
         digest = digest_of(data)
         full: _Pack | None = None
         with self._lock:
-            if digest in self._pack.parts:
-                self._pack.name(digest, called)
-            if digest in self._located or digest in self._waiting:
-                return digest
-            self._waiting.add(digest)
-            self._pack.parts[digest] = data
-            self._pack.name(digest, called)
-            self._pack.size += len(data)
-            if self._pack.size >= PACK_SIZE:
-                full, self._pack = self._pack, _Pack()
+            pack = self._pack
+            if digest in pack.parts:
+                pack.parts[digest] = min(pack.parts[digest], (called, data))
+            elif digest not in self._located and digest not in self._waiting:
+                pack.parts[digest] = called, data
+                pack.size += len(data)
+            if pack.size >= PACK_SIZE:
+                full, self._pack = pack, _Pack()
+                self._waiting |= pack.parts.keys()
         if full is not None:
-            self._seal(full)
+            self._seal_beside(full)
         return digest
 
     def add_object(self, data: bytes) -> str:
         """Store bytes as an object of their own; the digest."""
-        digest = digest_of(data)
+        return self._put([data])
+
+    def _put(self, parts: list[bytes]) -> str:
+        """Store an object that consists of these; its digest."""
+        digest = digest_of_parts(parts)
         path = object_path(digest)
         existed = _exists(self._store, path)
-        self._store.put(path, [data])
+        size = self._store.put(path, parts)
         with self._lock:
             self._located[digest] = Location(digest, 0)
-            self._count(digest, len(data), existed=existed)
+            self._count(digest, size, existed=existed)
         return digest
+
+    def _seal_beside(self, pack: _Pack) -> None:
+        """Write a full pack while the next one is filled.
+
+        Whoever has filled one waits for the one before it, so that nobody is more than one ahead
+        and packs do not heap up in memory.
+        """
+        with self._lock:
+            before = self._seals[-1:]
+            self._seals.append(self._beside.submit(self._seal, pack))
+        for seal in before:
+            seal.result()
 
     def _seal(self, pack: _Pack) -> None:
         if not pack.parts:
             return
-        digests = pack.in_order()
-        name = self.add_object(b"".join(pack.parts[digest] for digest in digests))
-        offset = 0
+        parts = pack.in_order()
+        name = self._put([data for _, data in parts])
+        located, offset = {}, 0
+        for digest, data in parts:
+            located[digest] = Location(name, offset)
+            offset += len(data)
         with self._lock:
-            for digest in digests:
-                self._located[digest] = Location(name, offset)
-                self._waiting.discard(digest)
-                offset += len(pack.parts[digest])
+            self._located |= located
+            self._waiting -= located.keys()
 
     def _count(self, digest: str, size: int, *, existed: bool) -> None:
         if existed:
@@ -193,6 +217,9 @@ class ObjectWriter:
         with self._lock:
             rest, self._pack = self._pack, _Pack()
         self._seal(rest)
+        # All of them: whoever should have waited for one may have failed before.
+        for seal in self._seals:
+            seal.result()
 
     def locate(self, digest: str) -> Location:
         """Where the content is; only after `flush`."""

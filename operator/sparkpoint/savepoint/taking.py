@@ -10,6 +10,7 @@ from sparkpoint.checkpoint.endings import END_BYTES, check_end, has_end, truncat
 from sparkpoint.checkpoint.errors import IncompleteError
 from sparkpoint.checkpoint.model import BatchPlan, PlannedFile
 from sparkpoint.checkpoint.plan import plan_batch
+from sparkpoint.checkpoint.reader import NEAR
 from sparkpoint.savepoint.errors import DamagedError, DoubtfulStateError, MovingTargetError
 from sparkpoint.savepoint.leases import Lease
 from sparkpoint.savepoint.lineage import Known
@@ -26,8 +27,6 @@ __all__ = ["QueryTaker", "TakenQuery"]
 _GROUP = 256
 """Small files that one thread takes in a row at most: a task costs more than a file."""
 _FIRST = 4
-_NEAR = 0.0005
-"""Seconds for a small file within which it counts as near: a disk, and no server."""
 _TURNS = 16
 """Tasks that each thread gets at least, while there are files enough: on S3 a file is a request,
 and the last ones should not keep one thread busy while all others wait."""
@@ -53,17 +52,9 @@ class TakenQuery:
         # A source's log entry may be planned twice, for the batch and for the pending one; the
         # reversed order lets the first, stronger role win.
         for file in {file.path: file for file in reversed(self.plan.files)}.values():
-            content = self.contents[file.path]
-            location = writer.locate(content.digest)
-            yield FileRecord(
-                path=start + file.path,
-                size=content.size,
-                digest=content.digest,
-                object=location.object,
-                offset=location.offset,
-                role=file.role,
-                stamp=content.stamp,
-            )
+            digest, size, stamp = self.contents[file.path]
+            stored, offset = writer.locate(digest)
+            yield FileRecord(start + file.path, size, digest, stored, offset, file.role, stamp)
 
 
 class _Planned:
@@ -107,9 +98,10 @@ class _Planned:
 
     def release(self, file: PlannedFile) -> bytes | None:
         """The content of this version, if the planner read it; it is forgotten here."""
-        with self._lock:
-            data = self._kept.pop((file.path, file.stamp), None)
-            self._room += len(data or b"")
+        data = self._kept.pop((file.path, file.stamp), None)
+        if data is not None:
+            with self._lock:
+                self._room += len(data)
         return data
 
 
@@ -133,7 +125,7 @@ class QueryTaker:
         self._known = known
         self._progress = progress
         self._lease = lease
-        self._read: dict[tuple[str, int, str], Content] = {}
+        self._read: dict[str, Content] = {}
         self._read_bytes = 0
         self._counting = threading.Lock()
 
@@ -218,7 +210,8 @@ class QueryTaker:
             if record is None or record.size != file.size:
                 raise DamagedError(f"The parent savepoint does not hold {file.path}.")
             return Content(record.digest, record.size, "")
-        if read := self._read.get((file.path, file.size, file.stamp)):
+        read = self._read.get(file.path)
+        if read is not None and read.size == file.size and read.stamp == file.stamp:
             return read
         digest = self._known.digest_of(file.path, size=file.size, stamp=file.stamp)
         return Content(digest, file.size, file.stamp) if digest else None
@@ -254,15 +247,11 @@ class QueryTaker:
     def _take_first(
         self, files: Sequence[PlannedFile], conf: Mapping[str, str]
     ) -> tuple[dict[str, Content], bool]:
-        """Take a few small files, and tell by them how to go on: whether they are near.
-
-        Near ones are read in two thirds of the time by one thread: several hand the interpreter to
-        each other at every call. Far ones are waited for, which many threads do better.
-        """
+        """Take a few small files, and tell by them how to go on: whether they are near."""
         first = [file for file in files if file.size < SMALL][:_FIRST]
         begun = time.monotonic()
         contents = self._take_group(first, conf)
-        return contents, time.monotonic() - begun < _NEAR * len(first)
+        return contents, time.monotonic() - begun < NEAR * len(first)
 
     def _take_group(
         self, group: Sequence[PlannedFile], conf: Mapping[str, str]
@@ -272,10 +261,10 @@ class QueryTaker:
         contents = {
             f.path: self._take_file(f, ends=has_end(f.path, conf), moved=steps.moved) for f in group
         }
-        read = sum(each.size for each in contents.values() if not is_md5(each.digest))
+        read = sum([each.size for each in contents.values() if not is_md5(each.digest)])
         with self._counting:
             self._read_bytes += read
-        steps.end(Amount(len(group), sum(file.size for file in group)))
+        steps.end(Amount(len(group), sum([file.size for file in group])))
         return contents
 
     def _take_file(self, file: PlannedFile, *, ends: bool, moved: Moved) -> Content:
@@ -284,7 +273,7 @@ class QueryTaker:
             content, tail = self._small(file) if file.size < SMALL else self._large(file, moved)
         except (NotFoundError, ChangedError, TooLargeError) as error:
             raise _VanishedError(f"{file.path} was purged or rewritten meanwhile") from error
-        if (content.size, content.stamp) != (file.size, file.stamp):
+        if content.size != file.size or content.stamp != file.stamp:
             raise _VanishedError(f"{file.path} was rewritten meanwhile")
         if ends:
             # Of a large one out of what was stored: the checkpoint may have moved on.
@@ -293,7 +282,7 @@ class QueryTaker:
         before = self._known.records.get(file.path)
         if before is not None and content.size < before.size:
             self._refuse_cut(file, content, before)
-        self._read[file.path, file.size, file.stamp] = content
+        self._read[file.path] = content
         return content
 
     def _refuse_cut(self, file: PlannedFile, content: Content, before: FileRecord) -> None:
