@@ -59,6 +59,8 @@ def write_parts(descriptor: int, parts: Sequence[bytes]) -> int:
         wanted, written = sum(map(len, some)), os.writev(descriptor, some)
         if written < wanted:
             write_all(descriptor, b"".join(some)[written:])
+        if wanted >= _WRITEBACK:
+            start_writeback(descriptor, size)
         size += wanted
     return size
 

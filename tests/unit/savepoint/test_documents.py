@@ -6,6 +6,7 @@ import json
 import tracemalloc
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, timedelta, timezone
 from pathlib import Path
 from typing import Any, TypeVar
@@ -180,7 +181,7 @@ def test_the_golden_table_of_the_second_format_is_read_and_written_back() -> Non
 @settings(max_examples=30, deadline=None)
 def test_tables_round_trip(records: list[FileRecord]) -> None:
     # Content that is named by its MD5 is an object by itself.
-    given = [r._replace(object=r.digest) if is_md5(r.digest) else r for r in records]
+    given = [replace(r, object=r.digest) if is_md5(r.digest) else r for r in records]
     whole = [r for r in given if r.object != r.digest or r.offset == 0]
 
     data = encode_table(whole)

@@ -5,6 +5,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -133,7 +134,7 @@ class SkewedStore(DirectoryStore):
 
     def stat(self, path: str) -> Entry:
         entry = super().stat(path)
-        return entry._replace(modified=entry.modified + self.ahead)
+        return replace(entry, modified=entry.modified + self.ahead)
 
 
 @pytest.mark.parametrize("ahead", [-3600.0, 3600.0])
