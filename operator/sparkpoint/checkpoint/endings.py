@@ -23,7 +23,9 @@ def is_stream(path: str) -> bool:
     By its path below the query, or below the folder that the query is in.
     """
     # Asked of every file, and there may be tens of thousands: names are not taken apart for it.
-    return path.endswith(_STREAMS) and "state" in path.split("/", 2)[:2]
+    return path.endswith(_STREAMS) and (
+        path.startswith("state/") or "state" in path.split("/", 2)[:2]
+    )
 
 
 def has_end(path: str, conf: Mapping[str, str]) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+from typing import Final
 
 __all__ = [
     "BatchPlan",
@@ -32,14 +32,15 @@ class Role(Enum):
     STATE = "state"
 
 
-class PlannedFile(NamedTuple):
-    """A file that the batch needs, as it was listed. A tuple for the same reason as Entry."""
+@dataclass(slots=True, unsafe_hash=True)
+class PlannedFile:
+    """A file that the batch needs, as it was listed. Frozen as Entry is."""
 
-    path: str
-    size: int
-    stamp: str
-    role: Role
-    held: bool = False
+    path: Final[str]
+    size: Final[int]
+    stamp: Final[str]
+    role: Final[Role]
+    held: Final[bool] = False
     """The live directory no longer has it: take it from the parent savepoint. No stamp."""
 
 

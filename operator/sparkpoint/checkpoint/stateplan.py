@@ -212,7 +212,6 @@ def _take(store: PlannedStore, task: StoreTask, version: int, name: str) -> None
         else:
             store.files.append((version, PlannedFile(path, held, "", Role.STATE, held=True)))
         return
-    _, size, stamp, _ = live
-    if not size and is_stream(path):
+    if not live.size and is_stream(path):
         raise DamagedError(f"{path} is empty. Restore an older savepoint.")
-    store.files.append((version, PlannedFile(path, size, stamp, Role.STATE)))
+    store.files.append((version, PlannedFile(path, live.size, live.stamp, Role.STATE)))

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from typing import Final, Self
 
 from sparkpoint.savepoint.errors import DamagedError
 from sparkpoint.savepoint.names import OBJECTS, object_path
@@ -35,19 +35,21 @@ PACK_SIZE = 16 * 1024 * 1024
 """A pack is closed when it reaches this; a dead file inside wastes at most so much."""
 
 
-class Location(NamedTuple):
-    """Where content is: an object, and the place inside of it."""
+@dataclass(slots=True, unsafe_hash=True)
+class Location:
+    """Where content is: an object, and the place inside of it. Frozen as Entry is."""
 
-    object: str
-    offset: int
+    object: Final[str]
+    offset: Final[int]
 
 
-class Content(NamedTuple):
-    """What a file was found to hold."""
+@dataclass(slots=True, unsafe_hash=True)
+class Content:
+    """What a file was found to hold. Frozen as Entry is."""
 
-    digest: str
-    size: int
-    stamp: str
+    digest: Final[str]
+    size: Final[int]
+    stamp: Final[str]
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints
 
@@ -38,18 +38,19 @@ _HEADER = b"SPT1"
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
 
 
-class FileRecord(NamedTuple):
-    """One file of a savepoint."""
+@dataclass(slots=True, unsafe_hash=True)
+class FileRecord:
+    """One file of a savepoint. Frozen as Entry is."""
 
-    path: str
-    size: int
-    digest: str
-    object: str
+    path: Final[str]
+    size: Final[int]
+    digest: Final[str]
+    object: Final[str]
     """The object that holds the bytes: the file's own digest, or that of a pack."""
-    offset: int
+    offset: Final[int]
     """Where in a pack; 0 for a file that is an object by itself."""
-    role: Role
-    stamp: str
+    role: Final[Role]
+    stamp: Final[str]
     """The source's stamp when it was read; empty if it came from the parent."""
 
 
@@ -103,12 +104,12 @@ def _row(record: FileRecord) -> str:
     By hand, because there may be a hundred thousand of them: keys in their order, and what others
     have chosen in the encoder's own words.
     """
-    path, size, digest, stored, offset, role, stamp = record
-    place = "" if stored == digest else f'"object":"{stored}","offset":{offset},'
-    end = f',"stamp":{_quoted(stamp)}' if stamp else ""
+    is_whole = record.object == record.digest
+    place = "" if is_whole else f'"object":"{record.object}","offset":{record.offset},'
+    end = f',"stamp":{_quoted(record.stamp)}' if record.stamp else ""
     return (
-        f'{{"digest":"{digest}",{place}"path":{_quoted(path)},"role":"{role.value}",'
-        f'"size":{size}{end}}}'
+        f'{{"digest":"{record.digest}",{place}"path":{_quoted(record.path)},'
+        f'"role":"{record.role.value}","size":{record.size}{end}}}'
     )
 
 

@@ -52,9 +52,17 @@ class TakenQuery:
         # A source's log entry may be planned twice, for the batch and for the pending one; the
         # reversed order lets the first, stronger role win.
         for file in {file.path: file for file in reversed(self.plan.files)}.values():
-            digest, size, stamp = self.contents[file.path]
-            stored, offset = writer.locate(digest)
-            yield FileRecord(start + file.path, size, digest, stored, offset, file.role, stamp)
+            content = self.contents[file.path]
+            location = writer.locate(content.digest)
+            yield FileRecord(
+                start + file.path,
+                content.size,
+                content.digest,
+                location.object,
+                location.offset,
+                file.role,
+                content.stamp,
+            )
 
 
 class _Planned:
@@ -292,12 +300,12 @@ class QueryTaker:
             raise truncated(file.path)
 
     def _small(self, file: PlannedFile) -> tuple[Content, bytes]:
-        """Stored, and its end."""
+        """Stored, and itself."""
         data, stamp = self._planned.release(file), file.stamp
         if data is None:
             data, stamp = self._source.read_stamped(file.path, limit=SMALL)
         digest = self._writer.add(data, called=self._start + file.path)
-        return Content(digest, len(data), stamp), data[-END_BYTES:]
+        return Content(digest, len(data), stamp), data
 
     def _large(self, file: PlannedFile, moved: Moved) -> tuple[Content, None]:
         """Stored, unread."""

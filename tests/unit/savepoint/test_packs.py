@@ -58,9 +58,9 @@ def test_the_next_pack_is_filled_while_one_is_written(tmp_path: Path) -> None:
         writer.flush()
 
     for digest, data in zip(digests, (b"aa", b"bb", b"cc"), strict=True):
-        name, offset = writer.locate(digest)
-        assert store.read_range(object_path(name), offset, 2) == data
-    assert writer.locate(digests[0]) == (digest_of(b"aabb"), 0)
+        place = writer.locate(digest)
+        assert store.read_range(object_path(place.object), place.offset, 2) == data
+    assert writer.locate(digests[0]).object == digest_of(b"aabb")
     assert writer.new_objects == 2
 
 
