@@ -139,6 +139,11 @@ class ObjectWriter:
             digester.update(self._store.read_range(object_path(record.object), offset, length))
         return digester.hexdigest() == content.digest
 
+    def is_line_end(self, record: FileRecord, size: int) -> bool:
+        """Whether the first bytes of the record's content, so many, are whole lines of JSON."""
+        path, last = object_path(record.object), record.offset + size - 1
+        return size > 0 and self._store.read_range(path, last, 2) == b"}\n"
+
     def knows(self, digest: str) -> bool:
         """Whether the content is stored already, or relied upon."""
         with self._lock:

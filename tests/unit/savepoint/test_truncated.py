@@ -117,3 +117,24 @@ def test_a_change_that_was_written_again_is_captured_anew(
 
     table = repository.files(repository.find("two"))
     assert table.files["state/0/1/6.delta"].size == size
+
+
+@pytest.mark.parametrize("name", ["1", "9.compact"])
+def test_a_source_log_with_fewer_files_was_written_again(
+    repository: Repository, tmp_path: Path, name: str
+) -> None:
+    """As after going back, with a lower maxFilesPerTrigger: it begins as before, and is whole."""
+    query = SyntheticQuery(tmp_path / "ck").run(3)
+    log, lines = query.root / "sources/0" / name, ["v1", '{"path":"a"}', '{"path":"b"}']
+    log.write_text("\n".join(lines))
+    _capture(repository, query.root, "two-files")
+    log.write_text("\n".join(lines[:2]))
+
+    _capture(repository, query.root, "one-file")
+
+    log.write_text("\n".join(lines)[:-5])
+    with pytest.raises(DamagedError, match=f"sources/0/{name} is truncated"):
+        repository.capture(
+            DirectoryStore(query.root),
+            CaptureRequest(job="visits", name="cut", parent="two-files"),
+        )
