@@ -83,6 +83,8 @@ def plan_operator(
     )
     schemas = [e for e in files.schemas if _schema_batch(e.path) <= offsets.batch]
     own = [*([metadata_file] if metadata_file else []), *schemas, *files.partition_schemas]
+    # What an older batch needs, Spark purges, and loads the newest without.
+    is_newest = f"commits/{commit.batch + 1}" not in listed
     return PlannedOperator(
         operator=Operator(
             id=files.id,
@@ -101,7 +103,7 @@ def plan_operator(
         ],
         warnings=[
             *(warning for store in planned for warning in store.warnings),
-            *_lost([path for store in planned for path in store.lent]),
+            *_lost([path for store in planned for path in store.lent if is_newest]),
         ],
         doubts=[doubt for store in planned for doubt in store.doubts],
     )

@@ -81,3 +81,18 @@ def test_what_spark_has_purged_is_not_lost(
 
     assert base in repository.files(second).files
     assert _warnings(second) == []
+
+
+def test_nothing_is_lost_of_an_older_batch_that_spark_has_purged(
+    repository: Repository, tmp_path: Path
+) -> None:
+    query = SyntheticQuery(tmp_path / "ck").run(6)
+    _capture(repository, query, "one")
+    query.run(4)
+    _purge(query, before=8)
+    request = CaptureRequest(job="visits", name="older", batch=5)
+
+    savepoint = repository.capture(DirectoryStore(query.root), request).savepoint
+
+    assert "state/0/0/6.delta" in repository.files(savepoint).files
+    assert _warnings(savepoint) == []
