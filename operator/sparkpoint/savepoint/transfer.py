@@ -31,6 +31,8 @@ class CopyResult:
     """Of objects that the target did not have, or not whole."""
     verified_bytes: int
     """Of objects that it had, and that were read."""
+    is_new: bool
+    """The target did not have the savepoint, whatever it had of its objects."""
 
 
 class _Tally:
@@ -91,7 +93,7 @@ def copy_savepoint(
         copied = writer.new_bytes
         tags = catalogue.read_tags(origin).get(savepoint.id, ())
         made = publish(target, data, path=savepoint.path, lease=lease, writer=writer, tags=tags)
-        return CopyResult(made, copied, read.bytes - copied)
+        return CopyResult(made, copied, read.bytes - copied, is_new=True)
 
 
 def _mend(
@@ -104,7 +106,7 @@ def _mend(
     own = _own_table(target, present)
     bad = None if own is None else look(own)
     if bad is not None and not bad:
-        return CopyResult(present, 0, verified.bytes)
+        return CopyResult(present, 0, verified.bytes, is_new=False)
     purpose, pins = f"copy {present.key}", [present.manifest.files.table]
     with (
         hold_to_read(origin, purpose, pins=pins, progress=progress),
@@ -120,7 +122,7 @@ def _mend(
         f"{present.key} was there already and damaged: {len(bad)} of its {len(table.objects) + 1} "
         f"objects were missing or wrong, such as {object_path(min(bad))}. They were copied again."
     )
-    return CopyResult(present, copied.bytes, verified.bytes)
+    return CopyResult(present, copied.bytes, verified.bytes, is_new=False)
 
 
 def _own_table(target: Store, present: Savepoint) -> Table | None:

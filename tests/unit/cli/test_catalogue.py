@@ -282,3 +282,6 @@ def test_what_lies_in_the_target_already_is_not_copied(repository: Path) -> None
 
     assert again["copiedBytes"] == 0
     assert again["verifiedBytes"] > 0
+
+    run_well("savepoint", "delete", "before-upgrade", "--repository", "vault")
+    assert run_well(*copy).out.startswith("Copied default/visits/before-upgrade to ")

@@ -211,4 +211,5 @@ def copy_text(result: CopyResult, target: str) -> str:
         ]
     )
     done = f"Copied {savepoint.key} to {target}"
-    return "\n".join([done if copied else f"{savepoint.key} is in {target} already", *lines])
+    is_done = copied or result.is_new
+    return "\n".join([done if is_done else f"{savepoint.key} is in {target} already", *lines])
