@@ -8,8 +8,7 @@ prints them as they are written there.
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -23,7 +22,7 @@ from tests.cluster.airflow import SAVEPOINTS, airflow_for
 from tests.cluster.namespace import Namespace
 from tests.scale.api import Api, Object, connected
 from tests.scale.ground import JOBS, NAMESPACE, Ground, Operated, job, scale_ground
-from tests.scale.watching import create_all, runs, watched
+from tests.scale.watching import create_all, meanwhile, runs, watched
 
 pytestmark = [pytest.mark.cluster, pytest.mark.soak, pytest.mark.timeout(4500)]
 
@@ -122,7 +121,8 @@ def test_two_hundred_jobs_have_a_savepoint_each_and_no_more_than_the_pool_at_onc
 async def _measure(ground: Ground, stack: Stack, operator: Operated) -> tuple[Run, UnderWay]:
     async with connected(ground.layout) as api:
         await _begin(api)
-        async with _followed(api) as taken:
+        taken = UnderWay()
+        async with meanwhile(taken.follow(api)):
             before = operator.processor()
             run = await asyncio.to_thread(_run, stack)
             spent = operator.processor() - before
@@ -137,18 +137,6 @@ async def _begin(api: Api) -> None:
         await create_all(api, JOBS, bodies, at_once=4)
         while seen.count(runs) < _JOBS:
             await seen.changed()
-
-
-@asynccontextmanager
-async def _followed(api: Api) -> AsyncIterator[UnderWay]:
-    found = UnderWay()
-    task = asyncio.create_task(found.follow(api))
-    try:
-        yield found
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
 
 
 def _run(stack: Stack) -> Run:

@@ -2,14 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from tests.scale.api import Api, Object
 from tests.scale.ground import JOBS
 
-__all__ = ["Watched", "create_all", "runs", "watched"]
+__all__ = ["Watched", "create_all", "meanwhile", "runs", "watched"]
 
 _Wish = tuple[Callable[[Object], bool], asyncio.Future[float]]
 
@@ -79,9 +79,16 @@ class Watched:
 async def watched(api: Api) -> AsyncIterator[Watched]:
     """Watch all jobs while the body runs."""
     found = Watched()
-    task = asyncio.create_task(found.follow(api))
-    try:
+    async with meanwhile(found.follow(api)):
         yield found
+
+
+@asynccontextmanager
+async def meanwhile(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Have it done while the body runs, and no longer."""
+    task = asyncio.create_task(work)
+    try:
+        yield
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
