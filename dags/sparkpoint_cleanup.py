@@ -26,6 +26,7 @@ from sparkpoint.airflow.dagkit import (
     notifiers,
     setting,
     sights_of,
+    switch,
 )
 from sparkpoint.airflow.operators import CollectGarbageOperator, RetainSavepointsOperator
 
@@ -69,7 +70,7 @@ def _count(words: str) -> Param:
             True, type="boolean", description="Also the data, not the resource alone."
         ),
         "dry_run": Param(
-            setting("CLEANUP_DRY_RUN", "false").lower() == "true",
+            switch("CLEANUP_DRY_RUN", default=False),
             type="boolean",
             description="Only say what would go.",
         ),

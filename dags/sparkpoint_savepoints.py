@@ -84,9 +84,8 @@ def sparkpoint_savepoints() -> None:
         if made is None or made["status"].get("phase") != "Completed":
             raise AirflowSkipException(f"{job}: this run has no complete savepoint.")
         told = summary(made)
-        asset = Asset(
-            name=f"savepoints of {namespace}/{job}", uri=f"sparkpoint://{namespace}/{job}"
-        )
+        # Named as it is by whoever schedules a DAG by its URI alone.
+        asset = Asset(f"sparkpoint://{namespace}/{job}")
         outlet_events[SAVEPOINTS].add(asset, extra=told)
         return told
 

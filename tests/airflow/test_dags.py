@@ -84,6 +84,26 @@ def test_a_notifier_is_made_as_the_environment_says_or_the_dag_is_not_read(
         assert "Set SPARKPOINT_NOTIFIER to the path of a class" in said
 
 
+@pytest.mark.parametrize(
+    ("said", "dry"),
+    [("yes", True), ("1", True), ("True", True), ("off", False), ("", False), ("ture", None)],
+)
+def test_a_switch_that_is_not_understood_does_not_count_as_off(
+    dagbag: Any, monkeypatch: pytest.MonkeyPatch, said: str, dry: bool | None
+) -> None:
+    from airflow.dag_processing.dagbag import DagBag
+
+    monkeypatch.setenv("SPARKPOINT_CLEANUP_DRY_RUN", said)
+
+    again = DagBag(f"{dagbag.dag_folder}/sparkpoint_cleanup.py")
+
+    if dry is None:
+        [error] = again.import_errors.values()
+        assert "SPARKPOINT_CLEANUP_DRY_RUN is 'ture': write true or false." in error
+    else:
+        assert again.dags["sparkpoint_cleanup"].params["dry_run"] is dry
+
+
 def test_a_savepoint_of_each_job_that_is_due(dagbag: Any, ground: Ground) -> None:
     for name in ("due", "suspended", "fresh"):
         ground.api.put(job(name, spec={"suspend": name == "suspended"}))

@@ -47,6 +47,9 @@
 {{- if and $values.airflow.enabled $values.rbac.create (not $values.airflow.serviceAccounts) }}
 - airflow.enabled is true, but airflow.serviceAccounts is empty, so its role would be nobody's: name the accounts of Airflow's workers and triggerer.
 {{- end }}
+{{- if and $values.airflow.configMap.enabled (not $values.airflow.enabled) }}
+- airflow.configMap.enabled is true, but airflow.enabled is not, so that no DAGs would be there: set airflow.enabled, too.
+{{- end }}
 {{- if and $values.airflow.enabled $namespaced $values.watch.namespaces }}
 {{- range $values.airflow.namespaces }}
 {{- if not (has . $values.watch.namespaces) }}

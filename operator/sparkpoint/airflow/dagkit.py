@@ -26,9 +26,14 @@ __all__ = [
     "notifiers",
     "setting",
     "sights_of",
+    "switch",
 ]
 
 Object = dict[str, Any]
+_WORDS: Final = {
+    **dict.fromkeys(("true", "t", "yes", "1", "on"), True),
+    **dict.fromkeys(("false", "f", "no", "0", "off"), False),
+}
 
 
 def setting(name: str, default: str) -> str:
@@ -36,10 +41,29 @@ def setting(name: str, default: str) -> str:
     return os.environ.get(f"SPARKPOINT_{name}") or default
 
 
+def switch(name: str, *, default: bool) -> bool:
+    """One that is true or false; ValueError for another word, which must not count as false."""
+    said = setting(name, str(default)).strip().lower()
+    if said not in _WORDS:
+        raise ValueError(f"SPARKPOINT_{name} is {said!r}: write true or false.")
+    return _WORDS[said]
+
+
+def _retry_delay() -> timedelta:
+    said = setting("RETRY_SECONDS", "30")
+    try:
+        delay = timedelta(seconds=float(said))
+    except (ValueError, OverflowError):
+        delay = timedelta(-1)
+    if delay < timedelta():
+        raise ValueError(f"SPARKPOINT_RETRY_SECONDS is {said!r}: write a number of seconds.")
+    return delay
+
+
 POOL: Final = setting("POOL", "sparkpoint")
 """Bounds how many savepoints are under way at once; it has to count deferred tasks."""
 CONNECTION: Final = setting("CONN_ID", "kubernetes_default")
-RETRY_DELAY: Final = timedelta(seconds=float(setting("RETRY_SECONDS", "30")))
+RETRY_DELAY: Final = _retry_delay()
 
 
 def notifiers() -> list[Any]:
@@ -64,7 +88,7 @@ def notifiers() -> list[Any]:
 
 def job_params() -> dict[str, Any]:
     """Which jobs a run is about."""
-    namespaces = [name for name in setting("NAMESPACES", "").split(",") if name]
+    namespaces = [name.strip() for name in setting("NAMESPACES", "").split(",") if name.strip()]
     return {
         "namespaces": Param(
             namespaces,
@@ -99,5 +123,10 @@ def sights_of(params: Mapping[str, Any]) -> list[Sight]:
 
 def jobs_of(sights: list[Sight], params: Mapping[str, Any]) -> list[Object]:
     """The jobs that the run is about; the task fails if one that was named is not there."""
+    for sight in sights:
+        if not sight.jobs:
+            print(f"{sight.namespace}: there is no StatefulSparkJob; check its name.")
     with telling():
-        return chosen(sights, names=list(params["jobs"]), selector=str(params["selector"]))
+        found = chosen(sights, names=list(params["jobs"]), selector=str(params["selector"]))
+    print(f"Jobs: {len(found)}.")
+    return found

@@ -21,15 +21,18 @@ _USELESS = (DecisionError, InvalidResourceError, LookupError)
 
 @contextmanager
 def telling() -> Iterator[None]:
-    """End the task with what happened; without a retry where that cannot help."""
+    """End the task with what happened; without a retry where that cannot help.
+
+    Without what led to it, too: a person looks for one sentence, and not below two tracebacks.
+    """
     try:
         yield
     except ClusterError as error:
         kind = AirflowException if error.retry_helps else AirflowFailException
-        raise kind(str(error)) from error
+        raise kind(str(error)) from None
     except AirflowNotFoundException as error:
         raise AirflowFailException(
             f"{error}. Make the connection: airflow connections add ID --conn-type kubernetes"
-        ) from error
+        ) from None
     except _USELESS as error:
-        raise AirflowFailException(str(error)) from error
+        raise AirflowFailException(str(error)) from None

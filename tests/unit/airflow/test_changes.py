@@ -60,7 +60,6 @@ def test_jobs_are_chosen_by_name_and_label_and_a_typing_error_is_told() -> None:
         ("team", "a"),
         ("!team", "b"),
         ("team = shop", "a"),
-        ("team=shop,tier=gold", ""),
         ("", "ab"),
     ],
 )
@@ -73,13 +72,21 @@ def test_a_selector_means_what_it_means_to_kubectl(selector: str, found: str) ->
 
 
 @pytest.mark.parametrize(
-    "selector", ["team in (shop)", "team in (a, b)", "=shop", "team>3", "!team=shop"]
+    "selector",
+    ["team in (shop)", "team in (a, b)", "=shop", "team>3", "!team=shop", " ", ",", "team=shop,"],
 )
 def test_a_selector_that_is_not_understood_is_refused(selector: str) -> None:
     sights = look(lambda _: cluster(_api()), [], everywhere=False)
 
     with pytest.raises(SelectorError, match="team=shop"):
         chosen(sights, names=[], selector=selector)
+
+
+def test_a_selector_that_fits_no_job_is_no_success() -> None:
+    sights = look(lambda _: cluster(_api()), [], everywhere=False)
+
+    with pytest.raises(SelectorError, match="No job that was looked at fits"):
+        chosen(sights, names=[], selector="team=shop,tier=gold")
 
 
 def test_a_namespace_that_is_named_twice_is_looked_at_once() -> None:

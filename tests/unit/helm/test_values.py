@@ -77,6 +77,11 @@ CONTRADICTIONS: dict[str, tuple[Object, str]] = {
         "airflow.enabled is true, but airflow.serviceAccounts is empty, so its role would be "
         "nobody's: name the accounts of Airflow's workers and triggerer.",
     ),
+    "DAGs without an Airflow": (
+        {"airflow": {"configMap": {"enabled": True}}},
+        "airflow.configMap.enabled is true, but airflow.enabled is not, so that no DAGs would be "
+        "there: set airflow.enabled, too.",
+    ),
     "Airflow where nobody serves": (
         {
             "watch": _LISTED,

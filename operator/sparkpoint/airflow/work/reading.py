@@ -65,19 +65,22 @@ def chosen(sights: Iterable[Sight], *, names: Sequence[str], selector: str) -> l
     """Jobs by name (`NAME` or `NAMESPACE/NAME`) and by label (`team=shop,tier!=gold`); no drills.
 
     LookupError names those that are not there: a typing error must not look like success. For the
-    same reason a selector that is not understood is a SelectorError.
+    same reason a selector that is not understood, or fits no job, is a SelectorError.
     """
     jobs = [job for sight in sights for job in sight.jobs if not _label(job, DRILL_OF)]
     missing = [name for name in names if not any(_is_named(job, name) for job in jobs)]
     if missing:
         raise LookupError(f"There is no job {', '.join(missing)}.")
-    wanted = [_Wish.read(part) for part in selector.split(",") if part.strip()]
-    return [
+    wanted = [_Wish.read(part) for part in selector.split(",")] if selector else []
+    found = [
         job
         for job in jobs
         if (not names or any(_is_named(job, name) for name in names))
         and all(wish.is_met(_label(job, wish.key)) for wish in wanted)
     ]
+    if selector and not found:
+        raise SelectorError(f"No job that was looked at fits the selector {selector}.")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
