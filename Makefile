@@ -76,8 +76,8 @@ format: setup ## Format and fix what can be fixed
 	@$(VENV)/bin/ruff format .
 	@$(VENV)/bin/ruff check --fix .
 
-test-fast: setup ## Unit tests only, under two minutes
-	@$(PY) -m pytest tests/unit -q -n 4 --dist worksteal
+test-fast: setup ## Unit tests but for the series of kills, under two minutes
+	@$(PY) -m pytest tests/unit -q -n 4 --dist worksteal -m 'not soak and not kills'
 
 test-airflow: airflow-setup ## The provider and the DAGs in a real Airflow
 	@$(AIRFLOW_VENV)/bin/python -m pytest tests/airflow -q --durations=10

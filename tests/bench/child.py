@@ -16,7 +16,8 @@ from sparkpoint.savepoint import CaptureRequest, Repository, Savepoint
 from sparkpoint.state import RepartitionRequest, repartition
 from sparkpoint.state.diff import DiffRequest, diff_state
 from sparkpoint.state.query import QueryRequest, query_state
-from tests.bench.measure import ready_memory, settle
+from tests.bench.measure import settle
+from tests.bench.memory import ready_memory
 from tests.bench.stores import Watch, leave_to_the_kernel, open_watched
 
 __all__ = ["main"]
@@ -32,7 +33,7 @@ def main(arguments: list[str]) -> int:
         importlib.import_module("sparkpoint.storage.s3")
     if task.get("unflushed"):
         leave_to_the_kernel()
-    # Here, not in the parent: whatever it makes ready is lost again while the interpreter starts.
+    # Here, not in the parent: what is free again when the interpreter has started counts, too.
     settle(Path(task["warm"]) if "warm" in task else None)
     ready_memory()
     watch = Watch()

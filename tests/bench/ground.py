@@ -15,6 +15,7 @@ from dev.cache import cache_root, cached, require_free_space
 from dev.console import Problem, step
 from sparkpoint.checkpoint.plan import plan_batch
 from sparkpoint.storage import DirectoryStore
+from tests.bench.memory import filled_memory
 from tests.bench.stages import GENERATOR, KEYS, PARTITIONS, VALUE_BYTES
 
 __all__ = [
@@ -38,7 +39,7 @@ def work_folder(scale: float) -> Iterator[Path]:
     """An empty folder beside the cached state, hence on the same disk; removed at the end."""
     base = cache_root() / "bench-work"
     require_free_space(base, gib=1 + math.ceil(_GIB_AT_FULL_SCALE * scale), purpose="The benchmark")
-    with tempfile.TemporaryDirectory(dir=base, prefix="run-") as folder:
+    with filled_memory(), tempfile.TemporaryDirectory(dir=base, prefix="run-") as folder:
         yield Path(folder)
 
 

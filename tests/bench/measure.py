@@ -13,13 +13,13 @@ from pathlib import Path
 
 from dev.console import Problem
 from tests.bench.machine import cores
+from tests.bench.memory import ready_memory
 
 __all__ = [
     "Figure",
     "Sample",
     "Series",
     "bound_of",
-    "ready_memory",
     "remove",
     "run_ours",
     "run_peer",
@@ -27,7 +27,6 @@ __all__ = [
 ]
 
 _SYNC_SHARE = 0.35
-_MEMORY = 3 * 1024**3
 _BUSY = 0.8
 """Cores in use from which on the processor counts as what bounds an operation."""
 
@@ -151,15 +150,6 @@ def settle(source: Path | None = None) -> None:
         subprocess.run(["cp", "-r", str(source), str(scratch)], check=True)
         shutil.rmtree(scratch)
     os.sync()
-
-
-def ready_memory() -> None:
-    """Use memory and give it back, more than anything measured needs.
-
-    A virtual machine loses what it does not use to its host, and waits long to get it back. In a
-    process of its own: this must not count for what is measured next.
-    """
-    subprocess.run([sys.executable, "-c", f"b'x' * {_MEMORY}"], check=True)
 
 
 def remove(*folders: Path) -> None:

@@ -15,7 +15,8 @@ _METHOD = """\
 Every ratio comes from one run: peer and ours take turns on the same disk or server, the median of
 the repetitions counts, and before each measurement everything dirty is written out. **Page cache:**
 warm for both: before each measurement its source is copied once and the copy removed. **Memory** is
-used and given back just before, as a virtual machine would have to get it from its host.
+full of clean pages that are dropped first, as on a server in use: free memory a virtual machine
+gives back to its host, and what it takes again costs many times what is written to it.
 **Hashing** is on in ours and absent in `cp`.
 **Durability:** ours ends with a sync of the file system, so what it says is saved survives a power
 failure. `cp -r` alone does not promise that; `cp -r; sync -f` does. So there are three lines: like

@@ -2,12 +2,16 @@
 
 Not through the cluster: it is to be known also while that stands still, and at no cost to it.
 
-Every file visits every page, and is a batch of its own. So the output of a batch is all of the
-state at its end, and batch N must hold the visits of the files 0 to N.
+Every file visits every page. So the output of a batch is all of the state at its end, which must be
+the visits of the first files, one more in each batch. Or two more: a driver that is killed when it
+has written down a file that it has found, and not yet that the batch is to read it, leaves it to
+the next driver, which takes the next file with it.
 """
 
 import collections
+import contextlib
 import functools
+import itertools
 import json
 import random
 from pathlib import Path
@@ -49,24 +53,42 @@ class Ledger:
 
     def is_exact(self) -> bool:
         """Whether the newest state and output are those of all that was fed."""
-        return self.fed > 0 and self._read(self.fed - 1) == _truth(self.fed)
+        # Asked twice in a second: only this is looked for, and in the newest batch first.
+        wanted, newest_first = _truth(self.fed), reversed(self._numbers())
+        return self.fed > 0 and any(self._read(number) == wanted for number in newest_first)
 
     def mistakes(self) -> list[str]:
         """Of all batches there ever were."""
-        found = sorted(int(folder.name.partition("=")[2]) for folder in self._folders())
-        wrong = [f"batch {n} is wrong" for n in found if self._read(n) != _truth(n + 1)]
-        if found == list(range(self.fed)):
-            return wrong
-        return [f"{self.fed} files have become the batches {found}", *wrong]
+        numbers = self._numbers()
+        known = {number: self._files_in(number) for number in numbers}
+        wrong = [f"batch {number} is wrong" for number, files in known.items() if files is None]
+        held = [files for files in known.values() if files is not None]
+        # What is behind the batch that holds all is of before a rewind, and older than the last
+        # file.
+        end = held.index(self.fed) + 1 if self.fed in held else len(held)
+        grow = all(one < next_ for one, next_ in itertools.pairwise(held[:end]))
+        if grow and self.fed in held and self.fed not in held[end:]:
+            return wrong if numbers == list(range(len(numbers))) else [f"batches {numbers}", *wrong]
+        return [f"{self.fed} files have become batches of the first {held}", *wrong]
 
-    def _folders(self) -> list[Path]:
-        return list(self._output.glob("batch=*"))
+    def _numbers(self) -> list[int]:
+        found = self._output.glob("batch=*")
+        return sorted(int(folder.name.partition("=")[2]) for folder in found)
+
+    def _files_in(self, batch: int) -> int | None:
+        """Of how many files it has exactly the visits; None if of no number of them."""
+        counts = self._read(batch)
+        # One more in each batch, if nothing came in between: that is where to look first.
+        likely = (batch + 1, *range(batch + 2, self.fed + 1), *range(batch, 0, -1))
+        return next((n for n in likely if n <= self.fed and counts == _truth(n)), None)
 
     def _read(self, batch: int) -> dict[str, int]:
         counts: dict[str, int] = {}
-        for file in (self._output / f"batch={batch:08d}").glob("part-*.json"):
-            rows = [json.loads(line) for line in file.read_text().splitlines()]
-            counts.update((row["url"], row["count"]) for row in rows)
+        # What was listed is gone if the batch is done again just now.
+        with contextlib.suppress(FileNotFoundError):
+            for file in (self._output / f"batch={batch:08d}").glob("part-*.json"):
+                rows = [json.loads(line) for line in file.read_text().splitlines()]
+                counts.update((row["url"], row["count"]) for row in rows)
         return counts
 
 

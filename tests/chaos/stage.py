@@ -257,6 +257,7 @@ class Stage:
     def failure(self, what: str) -> CaseError:
         """With all that is known at this moment."""
         known = [what, f"namespace {self.namespace.name}"]
+        known += [f"{self.ledger.fed} files were fed", *self.ledger.mistakes()]
         with contextlib.suppress(ApiError):
             known.append(json.dumps(self.status(), indent=1)[:8000])
             pods = self.api.pods(f"{JOB}={self.job.name}")

@@ -95,6 +95,8 @@ class Witness:
             while not ended.wait(_BETWEEN_LOOKS):
                 self.look()
 
+        # Who writes now may be killed before the next look.
+        self.look()
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             watcher = pool.submit(watch)
             try:

@@ -4,11 +4,11 @@ import json
 import os
 import re
 import signal
-import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +41,13 @@ class Replicas:
     lease: str = "sparkpoint-operator"
 
     def acting(self) -> str:
-        """The pod that holds the Lease."""
+        """The pod that holds the Lease; empty if nobody does, as when one has given it back."""
         held = self._get(f"lease/{self.lease}")["spec"]["holderIdentity"]
         return str(held).rpartition("_")[0]
+
+    def acting_since(self) -> datetime:
+        """When it took the Lease; its clock is this machine's."""
+        return datetime.fromisoformat(self._get(f"lease/{self.lease}")["spec"]["acquireTime"])
 
     def pods(self) -> list[str]:
         """All of them."""
@@ -64,14 +68,14 @@ class Replicas:
         return sum(float(count) for count in _LOOKED.findall(self._metrics(pod)))
 
     @contextmanager
-    def frozen(self, pod: str) -> Iterator[float]:
+    def frozen(self, pod: str) -> Iterator[datetime]:
         """SIGSTOP for its process, then SIGCONT; yields when it was stopped."""
         processes = self._processes(pod)
         assert processes
         try:
             for process in processes:
                 os.kill(process, signal.SIGSTOP)
-            yield time.monotonic()
+            yield datetime.now(UTC)
         finally:
             for process in processes:
                 os.kill(process, signal.SIGCONT)

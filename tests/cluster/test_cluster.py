@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from dev.cache import exclusive
-from dev.cluster.layout import Layout, find_layout, take_layout
+from dev.cluster.layout import Layout, all_layouts, find_layout, take_layout
 from dev.cluster.lifecycle import Cluster, lower_cluster, raise_cluster
 from dev.cluster.node import is_running
 from dev.cluster.programs import tool_environment
@@ -22,7 +22,7 @@ from dev.console import Problem
 from dev.jobs import service_account_objects, toolbox, volume_claim
 from tests.cluster.namespace import Namespace
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 _SPARE = os.environ.get("TEST_CLUSTER", "test") + "-spare"
 _CHECKOUT = Path(__file__).parent.parent.parent
@@ -41,8 +41,7 @@ def box(namespace: Namespace) -> Namespace:
 def spare(cluster: Cluster) -> Iterator[str]:
     """The name of a cluster that does not exist yet and will not afterwards.
 
-    The cluster of the run stands by then, and no other is raised or lowered meanwhile: another
-    worker that did so would leave traces that are none of the spare one's.
+    One test at a time has it.
     """
     with exclusive("tests-of-other-clusters"):
         _remove(_SPARE)
@@ -88,7 +87,7 @@ def test_a_pod_may_do_only_what_its_role_allows(box: Namespace) -> None:
 
 def test_logs_and_port_forward_reach_a_pod(box: Namespace) -> None:
     box.kubectl("exec", "toolbox", "--", "sh", "-c", f'python3 -c "{_SERVE}" >/proc/1/fd/1 2>&1 &')
-    box.await_true("the server in the pod", lambda: _answers(box), seconds=30)
+    box.await_true("the server in the pod", lambda: _answers(box), seconds=120)
     forward = subprocess.Popen(
         [
             *("kubectl", *box.cluster.kubectl_arguments, "-n", box.name),
@@ -160,7 +159,7 @@ def test_an_interrupted_start_is_repaired_by_the_same_command(spare: str) -> Non
     first.wait(timeout=10)
     assert not is_running(layout)
 
-    subprocess.run(command, cwd=_CHECKOUT, check=True, timeout=120)
+    subprocess.run(command, cwd=_CHECKOUT, check=True, timeout=400)
 
     assert is_running(layout)
     lower_cluster(layout)
@@ -185,11 +184,11 @@ def test_a_component_that_dies_is_started_again(cluster: Cluster) -> None:
 
     os.kill(before, signal.SIGKILL)
 
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while _processes("kube-scheduler", cluster.layout) in ([], [before]) or not is_running(
         cluster.layout
     ):
-        assert time.monotonic() < deadline, "the scheduler was not well again within 30 s"
+        assert time.monotonic() < deadline, "the scheduler was not well again within 120 s"
         time.sleep(0.2)
 
 
@@ -214,15 +213,32 @@ def _traces() -> dict[str, object]:
         ["iptables-save"], env=tool_environment(), capture_output=True, text=True, check=True
     )
     return {
-        "interfaces": sorted(p.name for p in Path("/sys/class/net").iterdir()),
+        "interfaces": _interfaces(),
         "mounts": sorted(line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()),
         # Chains too, without their counters.
         "rules": [r.split(" [")[0] for r in rules.stdout.splitlines() if not r.startswith("#")],
         "processes": _processes_of(_SPARE),
-        "groups": sorted(str(p) for p in Path("/sys/fs/cgroup").glob(f"**/sparkpoint-{_SPARE}")),
+        "groups": _groups_of(_SPARE),
         "sysctl": Path("/proc/sys/vm/overcommit_memory").read_text(),
         "forwarding": Path("/proc/sys/net/ipv4/ip_forward").read_text(),
     }
+
+
+def _groups_of(name: str) -> list[str]:
+    # Not by a pattern: it stumbles over groups of other clusters' pods that end meanwhile.
+    folders = (folder for folder, _, _ in os.walk("/sys/fs/cgroup"))
+    return sorted(folder for folder in folders if Path(folder).name == f"sparkpoint-{name}")
+
+
+def _interfaces() -> list[str]:
+    """The network interfaces that no other cluster explains: those come and go as they like."""
+    others = _links_of_others()
+    found = {p.name for p in Path("/sys/class/net").iterdir()}
+    return sorted(found - others - _links_of_others())
+
+
+def _links_of_others() -> set[str]:
+    return {layout.link for layout in all_layouts() if layout.name != _SPARE}
 
 
 def _processes_of(name: str) -> list[str]:

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 import yaml
 
-from dev.cache import exclusive
 from dev.cluster.layout import find_layout
 from dev.cluster.lifecycle import Cluster, lower_cluster, raise_cluster
 from tests.cluster.operated import job_spec
@@ -31,15 +30,13 @@ _JOBS = "statefulsparkjobs"
 @pytest.fixture
 def bare() -> Iterator[Cluster]:
     """A cluster for this test alone, with nothing in it."""
-    with exclusive("tests-of-other-clusters"):
-        if left := find_layout(_CLUSTER):
-            # By a run that was killed.
-            lower_cluster(left)
-        raised = raise_cluster(_CLUSTER)
+    if left := find_layout(_CLUSTER):
+        # By a run that was killed.
+        lower_cluster(left)
+    raised = raise_cluster(_CLUSTER)
     yield raised
     assert raised.layout is not None
-    with exclusive("tests-of-other-clusters"):
-        lower_cluster(raised.layout)
+    lower_cluster(raised.layout)
 
 
 def test_an_operator_on_wrong_ground_ends_with_a_sentence(bare: Cluster, tmp_path: Path) -> None:

@@ -83,12 +83,12 @@ def _run_stop_and_go_on(namespace: Namespace, *, epoch_dir: str, repository: str
     _await_batch(namespace, 1)
     assert namespace.python(JOB, _FAMILY).split() == ["tini", "python3", "1", "1", "False"]
 
-    live = _agent(
-        namespace,
-        "PUT",
-        "/v1/savepoints/live?wait=60",
-        {"repository": repository, **endpoint},
-    )
+    asked = {"repository": repository, **endpoint}
+    live = _agent(namespace, "PUT", "/v1/savepoints/live?wait=60", asked)
+    for _ in range(5):
+        if live["state"] != OperationState.RUNNING.value:
+            break
+        live = _agent(namespace, "GET", "/v1/savepoints/live?wait=60")
     assert live["state"] == OperationState.DONE.value, live
     assert set(live["result"]["batches"]) == {_QUERY}
 

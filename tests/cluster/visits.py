@@ -39,28 +39,49 @@ JOB = "url-visits"
 _LINES = 400
 _LOG = runpy.run_path(str(EXAMPLE / "make_log.py"))
 
-_READ_OUTPUT = """
-import json, pathlib, sys
-newest = {}
-for file in sorted(pathlib.Path(sys.argv[1]).glob("batch=*/part-*.json")):
-    rows = [json.loads(line) for line in file.read_text().splitlines()]
-    newest.update((row["url"], row["count"]) for row in rows)
-print(json.dumps(newest))
+_READ_AGAIN = """
+def reading_again(read):
+    # A batch that is done again replaces files; what was listed may be gone when it is read.
+    for left in reversed(range(20)):
+        try:
+            return read()
+        except FileNotFoundError:
+            if not left:
+                raise
 """
 
-_READ_LINES = """
+_READ_OUTPUT = (
+    _READ_AGAIN
+    + """
+import json, pathlib, sys
+def read():
+    newest = {}
+    for file in sorted(pathlib.Path(sys.argv[1]).glob("batch=*/part-*.json")):
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+        newest.update((row["url"], row["count"]) for row in rows)
+    return newest
+print(json.dumps(reading_again(read)))
+"""
+)
+
+_READ_LINES = (
+    _READ_AGAIN
+    + """
 import collections, json, pathlib, re, sys
 root = pathlib.Path(sys.argv[1])
-log = {int(p.name.split(".")[0]): p for p in (root / "_spark_metadata").glob("[0-9]*")}
-begin = max((n for n, p in log.items() if p.suffix == ".compact"), default=0)
-entries = [l for n, p in log.items() if n >= begin for l in p.read_text().splitlines()[1:]]
-counts = collections.Counter()
-for name in {json.loads(entry)["path"] for entry in entries}:
-    for line in (root / name.rsplit("/", 1)[1]).read_text().splitlines():
-        found = re.search(r'"(?:GET|HEAD|POST|PUT|DELETE) ([^ ?"]+)', json.loads(line)["value"])
-        counts.update([found[1]] if found else [])
-print(json.dumps(counts))
+def read():
+    log = {int(p.name.split(".")[0]): p for p in (root / "_spark_metadata").glob("[0-9]*")}
+    begin = max((n for n, p in log.items() if p.suffix == ".compact"), default=0)
+    entries = [l for n, p in log.items() if n >= begin for l in p.read_text().splitlines()[1:]]
+    counts = collections.Counter()
+    for name in {json.loads(entry)["path"] for entry in entries}:
+        for line in (root / name.rsplit("/", 1)[1]).read_text().splitlines():
+            found = re.search(r'"(?:GET|HEAD|POST|PUT|DELETE) ([^ ?"]+)', json.loads(line)["value"])
+            counts.update([found[1]] if found else [])
+    return counts
+print(json.dumps(reading_again(read)))
 """
+)
 """What a reader of Spark's file sink sees, without Spark: the files that its log names."""
 
 _CALL = """

@@ -49,7 +49,7 @@ def position_at(store: Store, batch: int | None = None) -> Position | None:
 
 
 def await_position(
-    store: Store, *, files: int, alive: Callable[[], None], seconds: float = 120
+    store: Store, *, files: int, alive: Callable[[], None], seconds: float = 400
 ) -> Position:
     """Wait until so much input is committed; `alive` raises if the query is not well."""
     deadline = time.monotonic() + seconds

@@ -50,7 +50,7 @@ class Sums:
     def run_batches(self, until: int, *, factor: int) -> None:
         """One run per batch, as after a restart: each loads its state from the files."""
         while self.last_batch() < until:
-            assert self.start(factor=factor, once=True).awaitTermination(60)
+            assert self.start(factor=factor, once=True).awaitTermination(400)
 
     def run_until_snapshot(self, *, above: int, factor: int) -> int:
         """Run in one go until maintenance wrote a full snapshot of a newer state; its version."""

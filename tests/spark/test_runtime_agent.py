@@ -93,6 +93,8 @@ def start(spark: SparkSession, job: Watched, folder: Path, provider: str) -> Str
         available_now=False,
         confs={
             "spark.sql.streaming.noDataProgressEventInterval": "200",
+            # A busy machine may be idle for longer than the usual hundred of them.
+            "spark.sql.streaming.numRecentProgressUpdates": "5000",
             "spark.sql.streaming.minBatchesToRetain": "2",
         },
     )
@@ -152,7 +154,7 @@ def test_the_agent_watches_a_query_and_takes_savepoints_that_restore(
         await_true(lambda: client.progress().queries[0].batch is not None, "the first batch")
         taken: list[SavepointSummary] = []
         for number in range(_SAVEPOINTS):
-            done = client.savepoint(f"live-{number}", request, wait=60)
+            done = client.savepoint(f"live-{number}", request, wait=400)
             assert done.state is OperationState.DONE, done.error
             assert done.result is not None
             taken.append(done.result)

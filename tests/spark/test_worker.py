@@ -1,6 +1,7 @@
 """What a worker does with real Spark: loading the state of a savepoint, and trying code on it."""
 
 import os
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -8,11 +9,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sparkpoint.checkpoint.endings import END_BYTES
+from sparkpoint.savepoint import Repository
+from sparkpoint.storage import DirectoryStore
 from sparkpoint.worker.model import Answer
 from sparkpoint.worker.process import answer_to
 from tests.spark.workloads import WORKLOADS
 from tests.spark.workloads.inputs import SCHEMA, write_files
 from tests.spark.workloads.judge import finish
+from tests.unit.cli.running import run
 
 _GOLDEN = Path(__file__).parents[1] / "unit/checkpoint/golden/checkpoints.tar.xz"
 _CASES = ("aggregation-hdfs", "aggregation-format-2", "join-changelog")
@@ -92,6 +96,35 @@ def test_state_that_spark_cannot_load_is_corrupt_although_every_digest_is_right(
     (problem,) = answer.problems
     assert problem.startswith("aggregation-hdfs: [CANNOT_LOAD_STATE_STORE.")
     assert "cannot be restored" in answer.message
+
+
+def test_damage_that_spark_does_not_notice_is_told_and_nothing_is_made_of_it(
+    tmp_path: Path, epoch: Path
+) -> None:
+    """Of RocksDB, Spark takes what is before the damage for all there is."""
+    for each in _CASES:
+        if each != "aggregation-format-2":
+            shutil.rmtree(epoch / each)
+    for path in epoch.glob("*/state/**/*.sst"):
+        data = bytearray(path.read_bytes())
+        data[10] ^= 0xFF
+        path.write_bytes(data)
+        (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
+    capture(tmp_path, "a")
+
+    answer = verify(tmp_path, "a")
+    outcomes = [
+        run("state", command, "a", "--repository", str(tmp_path / "repository"), *more)
+        for command, *more in (("query",), ("repartition", "--partitions", "3"))
+    ]
+
+    assert answer.answer == "Corrupt"
+    assert answer.problems[0].startswith("aggregation-format-2: state/0/")
+    assert ".sst is damaged: block checksum mismatch" in answer.problems[0]
+    for outcome in outcomes:
+        assert outcome.code == 1
+        assert ".sst is damaged: block checksum mismatch" in outcome.err
+    assert len(Repository.open(DirectoryStore(tmp_path / "repository")).list().savepoints) == 1
 
 
 _SCRIPT = """

@@ -29,9 +29,10 @@ from mypy_boto3_s3 import S3Client
 
 from sparkpoint.storage.s3 import S3Store, connect
 
-__all__ = ["S3Server", "free_ports", "running_s3_server", "s3_bucket", "s3_server"]
+__all__ = ["S3Server", "running_s3_server", "s3_bucket", "s3_server"]
 
-_START_LIMIT = 60.0
+_START_LIMIT = 120.0
+_STARTS = 3
 _STOP_LIMIT = 10.0
 _PR_SET_PDEATHSIG = 1
 
@@ -75,7 +76,7 @@ class S3Server:
         return name
 
 
-def free_ports(count: int) -> list[int]:
+def _free_ports(count: int) -> list[int]:
     """Ports that nobody listens on right now; held until the last is found, so none repeats."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
@@ -88,7 +89,25 @@ def free_ports(count: int) -> list[int]:
 def running_s3_server(folder: Path) -> Iterator[S3Server]:
     """Start the server with its data in `folder`; end it on leaving."""
     folder.mkdir(parents=True, exist_ok=True)
-    ports = free_ports(8)
+    with contextlib.ExitStack() as stack:
+        for left in reversed(range(_STARTS)):
+            try:
+                server = stack.enter_context(_started(folder))
+                break
+            except _NotStartedError:
+                # Somebody else may have taken a port between our look and the server's.
+                if not left:
+                    raise
+        yield server
+
+
+class _NotStartedError(RuntimeError):
+    pass
+
+
+@contextlib.contextmanager
+def _started(folder: Path) -> Iterator[S3Server]:
+    ports = _free_ports(8)
     access_key, secret_key = "sparkpoint", "sparkpoint-secret"
     command = _command(folder, ports, access_key=access_key, secret_key=secret_key)
     log = folder / "weed.log"
@@ -168,7 +187,7 @@ def _await_start(server: S3Server, process: subprocess.Popen[bytes], log: Path) 
     state = (
         f"exited with {process.returncode}" if process.returncode is not None else "is not ready"
     )
-    raise RuntimeError(
+    raise _NotStartedError(
         f"SeaweedFS {state} after {_START_LIMIT:.0f} s ({last}). Its log ends:\n{tail}"
     )
 

@@ -8,27 +8,49 @@ import json
 import os
 import ssl
 import sys
+import urllib.parse
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _SHOWN = 20
+_PAGE = 500
+# Thousands of jobs with their status are more than this pod has memory for.
+_NAMES_ALONE = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
 
 def jobs_of(namespace: str | None) -> list[str]:
     """`namespace/name` of every StatefulSparkJob."""
+    abouts = [item["metadata"] for page in _pages(namespace) for item in page["items"]]
+    return [f"{about['namespace']}/{about['name']}" for about in abouts]
+
+
+def _pages(namespace: str | None) -> Iterator[dict[str, Any]]:
+    """A list of them in pieces."""
+    within = f"/namespaces/{namespace}" if namespace else ""
+    query = {"limit": str(_PAGE)}
+    while True:
+        path = f"/apis/sparkpoint.dev/v1alpha1{within}/statefulsparkjobs"
+        page = asked(f"{path}?{urllib.parse.urlencode(query)}")
+        yield page
+        query["continue"] = page["metadata"].get("continue") or ""
+        if not query["continue"]:
+            return
+
+
+def asked(path: str) -> dict[str, Any]:
+    """What the API server answers."""
     host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT"]
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
-    within = f"/namespaces/{namespace}" if namespace else ""
     token = (_ACCOUNT / "token").read_text()
-    request = urllib.request.Request(
-        f"{server}/apis/sparkpoint.dev/v1alpha1{within}/statefulsparkjobs",
-        headers={"Authorization": f"Bearer {token}"},
-    )
+    headers = {"Authorization": f"Bearer {token}", "Accept": _NAMES_ALONE}
+    request = urllib.request.Request(f"{server}{path}", headers=headers)
     trusted = ssl.create_default_context(cafile=str(_ACCOUNT / "ca.crt"))
     with urllib.request.urlopen(request, timeout=10, context=trusted) as answer:
-        items = json.load(answer)["items"]
-    return [f"{item['metadata']['namespace']}/{item['metadata']['name']}" for item in items]
+        found: dict[str, Any] = json.load(answer)
+    return found
 
 
 def told(jobs: list[str]) -> str:

@@ -57,6 +57,20 @@
 {{- end }}
 {{- end }}
 {{- end }}
+{{- $ours := dict "--namespace" "watch.namespaces" "--lease-namespace" "leaderElection.enabled" "--lease-name" "fullnameOverride" "--health-port" "metrics.port" }}
+{{- range $values.extraArgs }}
+{{- $option := first (splitList "=" .) }}
+{{- with get $ours $option }}
+- extraArgs has {{ $option }}, which rights, probes and Services would not know of: set {{ . }} instead.
+{{- end }}
+{{- end }}
+{{- $variables := dict "SPARKPOINT_NAMESPACES" "watch.namespaces" "SPARKPOINT_LEASE_NAMESPACE" "leaderElection.enabled" }}
+{{- range $values.extraEnv }}
+{{- $variable := .name }}
+{{- with get $variables (toString .name) }}
+- extraEnv has {{ $variable }}, which the chart's rights would not know of: set {{ . }} instead.
+{{- end }}
+{{- end }}
 {{- if and $values.image.tag $values.image.digest }}
 - image.tag and image.digest are both set, and may name different images: empty one of them.
 {{- end }}

@@ -22,6 +22,7 @@ from sparkpoint.checkpoint.names import is_plain_name
 __all__ = [
     "OperatorMetadata",
     "StoreMetadata",
+    "family_schemas",
     "key_fields",
     "parse_operator",
     "schema_tail",
@@ -101,6 +102,25 @@ def schema_texts(data: bytes, path: str) -> tuple[str, str] | None:
     return key, read(rest, path)[0]
 
 
+def family_schemas(data: bytes, path: str) -> dict[str, tuple[str, str]]:
+    """Column family -> the JSON of its key's and of its value's schema; none in other versions."""
+    version, rest = _utf(data, path)
+    if version != "v3":
+        return {}
+    number, rest = _fixed(">i", rest, path)
+    found: dict[str, tuple[str, str]] = {}
+    for _ in range(number):
+        name, rest = _utf(rest, path)
+        _, rest = _fixed(">H", rest, path)  # which schema of the key it is
+        key, rest = _chunked(rest, path)
+        _, rest = _fixed(">H", rest, path)
+        value, rest = _chunked(rest, path)
+        for _ in ("how keys are encoded", "the key of a map"):
+            _, rest = _chunked(rest, path)
+        found[name] = (key, value)
+    return found
+
+
 def variable_names(data: bytes, path: str) -> tuple[str, ...] | None:
     """The state variables that an operator's metadata names, in order; None where it has none."""
     _, content = _metadata(data, path)
@@ -152,10 +172,15 @@ def _utf(data: bytes, path: str) -> tuple[str, bytes]:
     return data[2:end].decode(errors="replace"), data[end:]
 
 
-def _chunked(data: bytes, path: str) -> tuple[str, bytes]:
-    if len(data) < 4:
+def _fixed(form: str, data: bytes, path: str) -> tuple[int, bytes]:
+    size = struct.calcsize(form)
+    if len(data) < size:
         raise DamagedError(f"{path} is truncated.")
-    chunks, rest = int(struct.unpack_from(">i", data)[0]), data[4:]
+    return int(struct.unpack_from(form, data)[0]), data[size:]
+
+
+def _chunked(data: bytes, path: str) -> tuple[str, bytes]:
+    chunks, rest = _fixed(">i", data, path)
     if not 0 < chunks <= len(data):
         raise DamagedError(f"{path} is damaged: {chunks} chunks of schema.")
     text = ""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Protocol
 
 import aiohttp
@@ -59,6 +60,9 @@ class Agent(Protocol):
         ...
 
 
+_LATENCY = timedelta(seconds=2)
+"""By which a driver's clock may seem to differ from ours only because its answer took a while."""
+
 Dial = Callable[[str, str], Agent]
 """URL and token -> the agent there. Nothing is sent yet."""
 
@@ -83,20 +87,36 @@ class AgentAnswer:
 
 
 async def ask_agent(
-    agent: Agent, *, job: str, epoch: int, stops: Sequence[str]
+    agent: Agent, *, job: str, epoch: int, stops: Sequence[str], clock: Callable[[], datetime]
 ) -> AgentAnswer | None:
     """One look; None if it does not answer, or is not the agent that was meant.
 
     Of the stops that may have been asked for, the first one that the agent knows is looked at.
     """
     try:
-        progress = await agent.progress()
+        progress = _by_our_clock(await agent.progress(), clock())
         # An address can be given to another pod while we still believe it to be ours.
         if (progress.job, progress.epoch) != (job, epoch):
             return None
         return AgentAnswer(progress=progress, stop=await _first_stop(agent, stops))
     except AgentClientError:
         return None
+
+
+def _by_our_clock(progress: Progress, now: datetime) -> Progress:
+    """With the times of a driver whose node has another clock as ours has them."""
+    behind = now - progress.now if progress.now is not None else timedelta(0)
+    if abs(behind) <= _LATENCY:
+        return progress
+    # Whole seconds: an idle query is not to look different only because an answer took longer.
+    behind = timedelta(seconds=round(behind.total_seconds()))
+    queries = [
+        query.model_copy(update={"last_commit": query.last_commit + behind})
+        if query.last_commit is not None
+        else query
+        for query in progress.queries
+    ]
+    return progress.model_copy(update={"queries": queries})
 
 
 async def _first_stop(agent: Agent, stops: Sequence[str]) -> StopOperation | None:

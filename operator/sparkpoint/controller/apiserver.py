@@ -5,6 +5,7 @@ are newer than they are.
 """
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Self
@@ -12,6 +13,7 @@ from urllib.parse import quote, urlencode
 from urllib.request import getproxies
 
 import aiohttp
+import yaml
 from kubernetes.aio import client, config
 
 from sparkpoint.controller.cluster import Kind, Object, kind_of, metadata
@@ -23,6 +25,7 @@ from sparkpoint.controller.errors import (
     NotFoundError,
     ThrottledError,
     UnavailableError,
+    UnfitError,
     UnprocessableError,
 )
 from sparkpoint.controller.permissions import Question
@@ -31,6 +34,8 @@ __all__ = ["ApiServer"]
 
 Asked = Callable[[str, str, str], None]
 """Told of every request: its verb, the resource with its part, and the status of the answer."""
+Hear = Callable[[str | None, float], None]
+"""Told of every answer: when it was given, by the API server's clock, and how long it took."""
 
 _NO_ANSWER = "0"
 _REVIEWS = "authorization.k8s.io/v1"
@@ -52,14 +57,19 @@ class ApiServer:
     """Kubernetes itself."""
 
     def __init__(
-        self, connection: client.ApiClient, *, timeout: float = 30, asked: Asked | None = None
+        self,
+        connection: client.ApiClient,
+        *,
+        timeout: float = 30,
+        asked: Asked = lambda *_: None,
+        hear: Hear = lambda *_: None,
     ) -> None:
         self._connection = connection
-        self._asked = asked
+        self._asked, self._hear = asked, hear
         self._timeout = aiohttp.ClientTimeout(total=timeout, connect=min(10.0, timeout))
 
     @classmethod
-    async def connect(cls, context: str | None = None, *, asked: Asked | None = None) -> Self:
+    async def connect(cls, context: str | None, *, asked: Asked, hear: Hear) -> Self:
         """As the pod's service account; outside of a cluster as kubectl would, with its context."""
         settings = client.Configuration(
             # Each connection with TLS has a quarter of a megabyte of buffers.
@@ -71,10 +81,8 @@ class ApiServer:
             # The client's own code has no types.
             config.load_incluster_config(settings)  # type: ignore[no-untyped-call]
         except config.ConfigException:
-            await config.load_kube_config(  # type: ignore[no-untyped-call]
-                context=context, client_configuration=settings
-            )
-        return cls(client.ApiClient(settings), asked=asked)
+            await _load_kubeconfig(settings, context)
+        return cls(client.ApiClient(settings), asked=asked, hear=hear)
 
     async def credentials(self) -> dict[str, Any]:
         """What another client needs to connect as we do, in the words of kopf."""
@@ -172,6 +180,7 @@ class ApiServer:
         connection = self._connection
         await connection.update_params_for_auth(headers, None, ["BearerToken"], path, method, body)
         url = f"{connection.configuration.host}{path}"
+        begun = time.monotonic()
         try:
             response = await connection.call_api(
                 method,
@@ -182,10 +191,11 @@ class ApiServer:
             )
             data = await response.read()  # type: ignore[no-untyped-call]
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            self._count(verb, resource, _NO_ANSWER)
+            self._asked(verb, resource, _NO_ANSWER)
             reason = str(error) or type(error).__name__
             raise UnavailableError(f"{method} {path}: no answer: {reason}") from error
-        self._count(verb, resource, str(response.status))
+        self._asked(verb, resource, str(response.status))
+        self._hear(response.headers.get("Date"), time.monotonic() - begun)
         if response.status >= HTTPStatus.BAD_REQUEST:
             raise _error(f"{method} {path}", response.status, data, response.headers)
         found: Object = json.loads(data)
@@ -194,16 +204,35 @@ class ApiServer:
             metadata(each).pop("managedFields", None)
         return found
 
-    def _count(self, verb: str, resource: str, code: str) -> None:
-        if self._asked is not None:
-            self._asked(verb, resource, code)
+
+async def _load_kubeconfig(settings: client.Configuration, context: str | None) -> None:
+    try:
+        await config.load_kube_config(  # type: ignore[no-untyped-call]
+            context=context, client_configuration=settings
+        )
+    # The client takes a file for what it should be, and stumbles over what it is not.
+    except (config.ConfigException, yaml.YAMLError, TypeError, AttributeError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise UnfitError(
+            f"No kubeconfig says where the API server is: {reason}. Run the operator in a pod with "
+            "a service account, or with a kubeconfig that kubectl can use (KUBECONFIG, --context)."
+        ) from error
 
 
 def _path(kind: Kind, namespace: str | None, name: str | None = None) -> str:
     root = "/api" if "/" not in kind.api_version else "/apis"
-    within = f"/namespaces/{quote(namespace)}" if namespace is not None else ""
-    item = f"/{quote(name)}" if name is not None else ""
+    within = f"/namespaces/{_segment(namespace)}" if namespace is not None else ""
+    item = f"/{_segment(name)}" if name is not None else ""
     return f"{root}/{kind.api_version}{within}/{kind.plural}{item}"
+
+
+def _segment(name: str) -> str:
+    """One part of a path, and no more, whatever was written into a status: a `/` or `..` in it
+    would lead to another object, perhaps of another namespace, with the operator's rights. The API
+    server splits a path after it has decoded it, and lets no object have such a name."""
+    if name in ("", ".", "..") or "/" in name or "%" in name:
+        raise NotFoundError(f"{name!r} is no name of an object")
+    return quote(name, safe="")
 
 
 def _collection(body: Object) -> str:

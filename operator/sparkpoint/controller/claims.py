@@ -82,6 +82,9 @@ class Claims:
     async def _renew(self, namespace: str, claim: _Claim) -> None:
         try:
             won = await claim.lease.renew()
+            if not won and claim.lease.holder in ("", self._claimant):
+                # Somebody wrote it while we did, and it is nobody else's: looked at anew.
+                won = await claim.lease.renew()
         except ForbiddenError as error:
             if not error.is_of_ending_namespace:
                 raise

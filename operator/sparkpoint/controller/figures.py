@@ -4,27 +4,34 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sparkpoint.api.job import JobSpec
+from sparkpoint.api.policies import Savepoints
 from sparkpoint.controller.cluster import Object
 from sparkpoint.controller.metrics import JobFigures
-from sparkpoint.controller.savepointfacts import Stock, completed_at, status_of
+from sparkpoint.controller.observer import Observation
+from sparkpoint.controller.podfacts import created_at
+from sparkpoint.controller.savepointfacts import completed_at, status_of
 from sparkpoint.controller.schedules import distance
+from sparkpoint.lifecycle.record import Record
 
 __all__ = ["job_figures"]
 
 
-def job_figures(
-    status: Mapping[str, Any], stock: Stock, *, spec: JobSpec | None, now: datetime
-) -> JobFigures:
-    """The figures of a job with these savepoints."""
+def job_figures(status: Mapping[str, Any], seen: Observation, record: Record) -> JobFigures:
+    """The figures of a job that was seen so; this record and status are what was made of it."""
+    stock, spec = seen.stock, seen.intent.spec
     content = status_of(stock.newest) if stock.newest is not None else {}
+    # A job that stands is not expected to have a newer one.
+    stands = record.run is None or record.suspended or record.finished
+    wanted = spec.savepoints if spec is not None and not stands else None
     return JobFigures(
         degraded=_degraded(status),
         savepoint_at=_moment(stock.newest),
+        expected=wanted is not None,
+        missing_since=_made(seen) if wanted is not None and stock.newest is None else None,
         verified_at=_moment(stock.proven),
         bytes=content.get("bytes"),
         new_bytes=content.get("newBytes"),
-        interval=_interval(spec, now),
+        interval=_interval(wanted, seen.world.now),
     )
 
 
@@ -38,7 +45,12 @@ def _moment(body: Object | None) -> float | None:
     return moment.timestamp() if moment is not None else None
 
 
-def _interval(spec: JobSpec | None, now: datetime) -> float | None:
-    schedule = spec.savepoints.schedule if spec is not None and spec.savepoints else None
+def _made(seen: Observation) -> float | None:
+    moment = created_at(seen.job.body)
+    return moment.timestamp() if moment is not None else None
+
+
+def _interval(wanted: Savepoints | None, now: datetime) -> float | None:
+    schedule = wanted.schedule if wanted is not None else None
     found = distance(schedule, now) if schedule is not None else None
     return found.total_seconds() if found is not None else None

@@ -138,6 +138,7 @@ def lingering_pods(job: Job, pods: Iterable[Object], record: Record) -> list[Obj
         pod
         for pod in pods
         if label(pod, ROLE) in ("driver", "executor")
+        and _is_numbered(pod)
         and lingers(pod)
         and not _is_leaving(pod)
         and (label(pod, ROLE) == "executor" or owner_uid(pod) == job.uid)
@@ -186,7 +187,7 @@ def stale_pods(job: Job, pods: Iterable[Object], record: Record) -> list[Object]
     ours = [
         pod for pod in pods if is_over(pod) and owner_uid(pod) == job.uid and not _is_leaving(pod)
     ]
-    drivers = [pod for pod in ours if label(pod, ROLE) == "driver"]
+    drivers = [pod for pod in ours if label(pod, ROLE) == "driver" and _is_numbered(pod)]
     newest = max((_attempt(pod) for pod in drivers), default=0)
     recent = f"{job.key.name}-{record.last.id}-" if record.last is not None else None
     workers = [pod for pod in ours if _is_operations_worker(job, pod)]
@@ -226,10 +227,10 @@ def stale_objects(
     alive = {
         (_epoch(pod), _attempt(pod))
         for pod in pods
-        if label(pod, ROLE) in ("driver", "executor") and not is_over(pod)
+        if label(pod, ROLE) in ("driver", "executor") and not is_over(pod) and _is_numbered(pod)
     }
     present = alive | {(run.epoch, run.attempt)}
-    ours = [body for body in found if owner_uid(body) == job.uid and label(body, EPOCH)]
+    ours = [body for body in found if owner_uid(body) == job.uid and _is_numbered(body)]
     return [body for body in ours if _is_stale(job, body, present, record)]
 
 
@@ -274,6 +275,12 @@ def _named(record: Record) -> set[str]:
     if record.held is not None:
         names.add(record.held.revision)
     return names
+
+
+def _is_numbered(body: Object) -> bool:
+    """Whether its labels are as we write them: anybody may make a pod with labels like ours, and
+    one that means nothing to us must neither go nor keep others from going."""
+    return label(body, EPOCH).isdecimal() and (label(body, ATTEMPT) or "0").isdecimal()
 
 
 def _epoch(body: Object) -> int:

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
+from sparkpoint.controller.errors import UnfitError
 from sparkpoint.controller.metrics import Metrics
 from sparkpoint.controller.pulse import stall
 from sparkpoint.runtime.exposition import CONTENT_TYPE
@@ -39,9 +40,19 @@ async def serve_health(
     pages.add_routes([web.get("/healthz", healthz), web.get("/metrics", show)])
     runner = web.AppRunner(pages, access_log=None)
     await runner.setup()
-    site = web.TCPSite(runner, host=None if port else "127.0.0.1", port=port)
-    await site.start()
     try:
+        await _listen(runner, port)
         yield int(runner.addresses[0][1])
     finally:
         await runner.cleanup()
+
+
+async def _listen(runner: web.AppRunner, port: int) -> None:
+    site = web.TCPSite(runner, host=None if port else "127.0.0.1", port=port)
+    try:
+        await site.start()
+    except OSError as error:
+        raise UnfitError(
+            f"/healthz and /metrics cannot be served on port {port}: {error}. Free it, or choose "
+            "another one with --health-port."
+        ) from error

@@ -16,9 +16,18 @@ from sparkpoint.controller.agents import Agent, Dial
 from sparkpoint.controller.cluster import Cluster, Kind, Object
 from sparkpoint.controller.errors import ClusterError, UnavailableError
 from sparkpoint.controller.leases import Lease, Terms
+from sparkpoint.runtime.model import (
+    GateInfo,
+    Progress,
+    SavepointOperation,
+    SavepointRequest,
+    StopOperation,
+    StopRequest,
+)
 
 __all__ = [
     "LEASE_NAME",
+    "FencedAgent",
     "FencedCluster",
     "Leadership",
     "NotLeaderError",
@@ -74,6 +83,11 @@ class Leadership:
         """Whether we may act now."""
         return self._lease.holds()
 
+    def check(self) -> None:
+        """NotLeaderError if we may not: asked right before every effect."""
+        if not self.holds():
+            raise NotLeaderError("another operator holds the lease")
+
     async def keep(self) -> None:
         """Take the Lease when it is free, and renew it, until cancelled; then give it back."""
         try:
@@ -90,7 +104,7 @@ class Leadership:
             async with asyncio.timeout(_PATIENCE):
                 won = await self._lease.renew()
         except (ClusterError, TimeoutError) as error:
-            self._complain(str(error) or f"no answer within {_PATIENCE:.0f} s")
+            self._complain(_reason(error))
             return
         self._complaint = ""
         self.term += won and not before
@@ -105,9 +119,14 @@ class Leadership:
 
     async def _give_back(self) -> None:
         try:
-            await self._lease.give_back()
-        except ClusterError as error:
-            logger.warning("The lease could not be given back: %s", error)
+            async with asyncio.timeout(_PATIENCE):
+                await self._lease.give_back()
+        except (ClusterError, TimeoutError) as error:
+            logger.warning("The lease could not be given back: %s", _reason(error))
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or f"no answer within {_PATIENCE:.0f} s"
 
 
 class FencedCluster:
@@ -128,35 +147,67 @@ class FencedCluster:
 
     async def create(self, body: Object) -> Object:
         """See Cluster."""
-        self._check()
+        self._leadership.check()
         return await self._cluster.create(body)
 
     async def replace(self, body: Object) -> Object:
         """See Cluster."""
-        self._check()
+        self._leadership.check()
         return await self._cluster.replace(body)
 
     async def replace_status(self, body: Object) -> Object:
         """See Cluster."""
-        self._check()
+        self._leadership.check()
         return await self._cluster.replace_status(body)
 
     async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str) -> None:
         """See Cluster."""
-        self._check()
+        self._leadership.check()
         await self._cluster.delete(kind, namespace, name, uid=uid)
 
-    def _check(self) -> None:
-        if not self._leadership.holds():
-            raise NotLeaderError("another operator holds the lease")
+
+class FencedAgent:
+    """An agent that is asked to do something by the operator that acts alone.
+
+    It was dialled when a pass began. Whatever was waited for since then, the Lease may be over.
+    """
+
+    def __init__(self, agent: Agent, leadership: Leadership) -> None:
+        self._agent, self._leadership = agent, leadership
+
+    async def progress(self) -> Progress:
+        """See Agent."""
+        return await self._agent.progress()
+
+    async def get_stop(self, operation: str, *, wait: float = 0) -> StopOperation:
+        """See Agent."""
+        return await self._agent.get_stop(operation, wait=wait)
+
+    async def stop(self, operation: str, request: StopRequest | None = None) -> StopOperation:
+        """See Agent."""
+        self._leadership.check()
+        return await self._agent.stop(operation, request)
+
+    async def get_savepoint(self, name: str) -> SavepointOperation:
+        """See Agent."""
+        return await self._agent.get_savepoint(name)
+
+    async def savepoint(self, name: str, request: SavepointRequest) -> SavepointOperation:
+        """See Agent."""
+        self._leadership.check()
+        return await self._agent.savepoint(name, request)
+
+    async def open_gate(self, epoch: int) -> GateInfo:
+        """See Agent."""
+        self._leadership.check()
+        return await self._agent.open_gate(epoch)
 
 
 def fenced(dial: Dial, leadership: Leadership) -> Dial:
     """The way to agents for the operator that acts alone."""
 
     def checked(url: str, token: str) -> Agent:
-        if not leadership.holds():
-            raise NotLeaderError("another operator holds the lease")
-        return dial(url, token)
+        leadership.check()
+        return FencedAgent(dial(url, token), leadership)
 
     return checked

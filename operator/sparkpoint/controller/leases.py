@@ -78,8 +78,10 @@ class Lease:
             return
         self._renewed = None
         body = await self._cluster.get(LEASES, self._namespace, self._name)
-        spec = {**(body.get("spec") or {}), "holderIdentity": ""}
-        await self._cluster.replace({**body, "spec": spec})
+        spec = body.get("spec") or {}
+        # The answer may have taken so long that somebody else counts on it by now.
+        if spec.get("holderIdentity") == self._identity:
+            await self._cluster.replace({**body, "spec": {**spec, "holderIdentity": ""}})
 
     async def _try(self) -> bool:
         body = await find(self._cluster, LEASES, self._namespace, self._name)
@@ -126,7 +128,7 @@ class Lease:
         return {
             "holderIdentity": self._identity,
             "leaseDurationSeconds": int(self._terms.others),
-            "acquireTime": former["acquireTime"] if same else time,
+            "acquireTime": (former.get("acquireTime") if same else None) or time,
             "renewTime": time,
-            "leaseTransitions": former.get("leaseTransitions", 0) + (0 if same else 1),
+            "leaseTransitions": (former.get("leaseTransitions") or 0) + (0 if same else 1),
         }

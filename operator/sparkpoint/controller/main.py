@@ -17,6 +17,7 @@ import kopf
 from sparkpoint.controller.agents import Dial, dial_over
 from sparkpoint.controller.apiserver import ApiServer
 from sparkpoint.controller.claims import Claims
+from sparkpoint.controller.clocks import OwnClock
 from sparkpoint.controller.cluster import JOBS, SAVEPOINTS, Cluster
 from sparkpoint.controller.definitions import check_definitions
 from sparkpoint.controller.errors import ClusterError, NotFoundError, UnfitError
@@ -136,60 +137,92 @@ def main(
         asyncio.run(run(options))
     except ClusterError as error:
         raise click.ClickException(str(error)) from error
+    except ExceptionGroup as group:
+        # Of tasks that end each other; what we have no sentence for is shown as it is.
+        known, unknown = group.split(ClusterError)
+        if known is None or unknown is not None:
+            raise
+        raise click.ClickException(str(_first(known))) from group
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    found = group.exceptions[0]
+    return _first(found) if isinstance(found, BaseExceptionGroup) else found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ground:
+    """What an operator stands on."""
+
+    options: Options
+    cluster: ApiServer
+    dial: Dial
+    metrics: Metrics
+    clock: OwnClock
 
 
 async def run(options: Options) -> None:
     """Until a signal comes."""
-    metrics = Metrics()
-    cluster = await ApiServer.connect(options.context, asked=metrics.asked)
+    metrics, clock = Metrics(), OwnClock(utc_now)
+    cluster = await ApiServer.connect(options.context, asked=metrics.asked, hear=clock.hear)
     async with aiohttp.ClientSession() as session:
-        dial = dial_over(session)
+        ground = _Ground(
+            options=options,
+            cluster=cluster,
+            dial=dial_over(session),
+            metrics=metrics,
+            clock=clock,
+        )
         try:
             await _check_ground(cluster, options)
             if options.lease_namespace is None:
-                claims = _claims(cluster, f"the operator of host {socket.gethostname()}")
-                operator = put_together(
-                    cluster,
-                    dial,
-                    serves=claims.serves,
-                    concurrency=options.concurrency,
-                    unsafe_pods=options.unsafe_pods,
-                    metrics=metrics,
-                )
-                await _serve(options, cluster, operator, claims)
+                await _serve_alone(ground)
             else:
-                await _serve_in_turn(options, cluster, dial, metrics, options.lease_namespace)
+                await _serve_in_turn(ground, options.lease_namespace)
         finally:
             await cluster.close()
 
 
-async def _serve_in_turn(
-    options: Options, cluster: ApiServer, dial: Dial, metrics: Metrics, namespace: str
-) -> None:
+async def _serve_alone(ground: _Ground) -> None:
+    """Act, as there is nobody else."""
+    claims = _claims(ground.cluster, f"the operator of host {socket.gethostname()}")
+    operator = put_together(
+        ground.cluster,
+        ground.dial,
+        serves=claims.serves,
+        concurrency=ground.options.concurrency,
+        unsafe_pods=ground.options.unsafe_pods,
+        metrics=ground.metrics,
+    )
+    await _serve(ground, operator, claims)
+
+
+async def _serve_in_turn(ground: _Ground, namespace: str) -> None:
     """Watch, and act while we hold the Lease."""
+    options = ground.options
     leadership = Leadership(
-        cluster,
+        ground.cluster,
         namespace=namespace,
         identity=identity_on(socket.gethostname()),
         monotonic=time.monotonic,
         now=utc_now,
         name=options.lease_name,
     )
-    acting = FencedCluster(cluster, leadership)
+    acting = FencedCluster(ground.cluster, leadership)
     claims = _claims(acting, f"{namespace}/{options.lease_name}")
     operator = put_together(
         acting,
-        fenced(dial, leadership),
+        fenced(ground.dial, leadership),
         may_act=leadership.holds,
         term=lambda: leadership.term,
         serves=claims.serves,
         concurrency=options.concurrency,
         unsafe_pods=options.unsafe_pods,
-        metrics=metrics,
+        metrics=ground.metrics,
     )
     async with asyncio.TaskGroup() as tasks:
         keeper = tasks.create_task(leadership.keep(), name="lease")
-        await _serve(options, cluster, operator, claims)
+        await _serve(ground, operator, claims)
         keeper.cancel()
 
 
@@ -197,12 +230,15 @@ def _claims(cluster: Cluster, claimant: str) -> Claims:
     return Claims(cluster, claimant=claimant, monotonic=time.monotonic, now=utc_now)
 
 
-async def _serve(options: Options, cluster: ApiServer, operator: Operator, claims: Claims) -> None:
-    registry = kopf.OperatorRegistry()
+async def _serve(ground: _Ground, operator: Operator, claims: Claims) -> None:
+    registry, options = kopf.OperatorRegistry(), ground.options
     register(registry, operator)
-    _log_in(registry, cluster, watches=_KINDS * max(1, len(options.namespaces)))
-    pages = serve_health(options.health_port, metrics=operator.metrics, notes=claims.notes)
-    async with pages as port:
+    _log_in(registry, ground.cluster, watches=_KINDS * max(1, len(options.namespaces)))
+
+    def notes() -> Sequence[str]:
+        return [*ground.clock.notes(), *claims.notes()]
+
+    async with serve_health(options.health_port, metrics=operator.metrics, notes=notes) as port:
         served = ", ".join(options.namespaces) or "all namespaces"
         logger.info("Serving %s; pages on port %d", served, port)
         try:

@@ -29,6 +29,10 @@ class JobFigures:
     degraded: str | None = None
     """The reason of the condition, if it holds."""
     savepoint_at: float | None = None
+    expected: bool = False
+    """Whether the job is one that gets newer savepoints."""
+    missing_since: float | None = None
+    """Since when there could have been a savepoint, if there is none."""
     verified_at: float | None = None
     bytes: int | None = None
     new_bytes: int | None = None
@@ -45,6 +49,9 @@ class _Histogram:
         self._sums: dict[str, float] = {}
 
     def add(self, key: str, seconds: float) -> None:
+        # A sum that falls is taken for a restart; what another operator's clock began may seem to
+        # have ended before.
+        seconds = max(0.0, seconds)
         self._counts[key] += 1
         self._sums[key] = self._sums.get(key, 0.0) + seconds
         for bound in self._bounds:
@@ -219,6 +226,16 @@ _SAVEPOINTS: Final[tuple[tuple[str, str, Callable[[JobFigures, float], float | N
         "age_seconds",
         "Age of a job's newest complete savepoint that is not known to be damaged.",
         lambda told, now: _age(told.savepoint_at, now),
+    ),
+    (
+        "expected",
+        "1 while a job runs and has a repository, so that newer savepoints are expected of it.",
+        lambda told, _: 1 if told.expected else None,
+    ),
+    (
+        "missing_seconds",
+        "Age of a job that runs and has no such savepoint at all.",
+        lambda told, now: _age(told.missing_since, now),
     ),
     (
         "verified_age_seconds",

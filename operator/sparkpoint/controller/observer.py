@@ -235,7 +235,11 @@ class Observer:
         # Drivers that start do not answer yet, and those that stop take their time.
         async with aside():
             return await ask_agent(
-                self._dial(url, token), job=str(job.key), epoch=run.epoch, stops=stops
+                self._dial(url, token),
+                job=str(job.key),
+                epoch=run.epoch,
+                stops=stops,
+                clock=self._clock,
             )
 
     def _kept(self, job: Job, wish: Wish) -> frozenset[str]:

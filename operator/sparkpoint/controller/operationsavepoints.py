@@ -12,7 +12,7 @@ from sparkpoint.controller.cluster import SAVEPOINTS, Cluster, Object, create_or
 from sparkpoint.controller.keys import OPERATION
 from sparkpoint.controller.objects import Repository
 from sparkpoint.controller.observer import Observation
-from sparkpoint.controller.podfacts import label
+from sparkpoint.controller.podfacts import label, parse_time
 from sparkpoint.controller.restores import find_restorable, held_by
 from sparkpoint.controller.savepointfacts import status_of
 from sparkpoint.controller.savepointobjects import (
@@ -92,6 +92,7 @@ class OperationSavepoints:
             summary,
             repository=repository,
             now=now,
+            since=parse_time(former.get("startedAt")),
             details=details,
             revision=run.revision.name if run is not None else None,
             epoch=run.epoch if run is not None else None,

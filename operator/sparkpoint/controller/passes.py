@@ -219,6 +219,8 @@ class Passes:
     ) -> tuple[str, Requeue]:
         try:
             if not await self._serves(key.namespace):
+                # Who looks after it tells of it: what we knew grows old, and looks like trouble.
+                self._metrics.gone(self._kind, key)
                 return "elsewhere", Requeue(seconds=_ELSEWHERE)
             requeue = await work(key)
         except ConflictError as error:

@@ -192,7 +192,7 @@ class JobReconciler:
     async def _write(self, seen: Observation, decision: Decision) -> None:
         key = seen.job.key
         status = report(seen, decision, self._obstacles.of(key))
-        self._show(seen, status)
+        self._show(seen, status, decision.record)
         if not self._is_worth_writing(seen, status):
             return
         try:
@@ -210,12 +210,10 @@ class JobReconciler:
                 downtime=outcome.downtime,
             )
 
-    def _show(self, seen: Observation, status: dict[str, Any]) -> None:
+    def _show(self, seen: Observation, status: dict[str, Any], record: Record) -> None:
         key = seen.job.key
         self._metrics.seen("job", key, status["phase"])
-        spec, now = seen.intent.spec, seen.world.now
-        figures = job_figures(status, seen.stock, spec=spec, now=now)
-        self._metrics.figures(key, figures)
+        self._metrics.figures(key, job_figures(status, seen, record))
 
     def _is_worth_writing(self, seen: Observation, status: dict[str, Any]) -> bool:
         """What has changed at once; how the queries do, now and then, and not of all jobs at the

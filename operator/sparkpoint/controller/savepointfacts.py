@@ -124,8 +124,10 @@ def _is_since(born: datetime, savepoint: Object) -> bool:
     if status_of(savepoint).get("phase") == "Failed":
         return (parse_time(status_of(savepoint).get("startedAt")) or made) >= born
     complete = completed_at(savepoint)
-    # Kubernetes knows seconds alone: what was complete in that very second was made in it, too.
-    return complete is None or (complete, made) >= (born, born)
+    # What was asked for of this job is its own, whatever the clock of its driver's node says. What
+    # was asked for before it is, too, if it waited for it; Kubernetes knows seconds alone, so that
+    # what was complete in that very second may be an earlier job's.
+    return complete is None or made >= born or complete > born
 
 
 def _is_proven(body: Object) -> bool:

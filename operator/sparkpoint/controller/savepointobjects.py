@@ -64,11 +64,15 @@ def completed_status(
     *,
     repository: str,
     now: datetime,
+    since: datetime | None,
     details: Details | None = None,
     revision: str | None = None,
     epoch: int | None = None,
 ) -> dict[str, Any]:
-    """A savepoint that is in the repository, with all that is known of it."""
+    """A savepoint that is in the repository, with all that is known of it.
+
+    `since`: when it was asked for; None of one that was there before.
+    """
     queries = _queries(summary, details)
     status = SavepointStatus(
         phase=SavepointPhase.COMPLETED,
@@ -89,10 +93,16 @@ def completed_status(
         size=size(summary.bytes),
         new_size=size(summary.new_bytes),
         duration=f"{summary.seconds:.1f}s",
-        completed_at=summary.created or now,
+        completed_at=_by_our_clock(summary.created or now, since, now),
         message="",
     )
     return _over(former, status)
+
+
+def _by_our_clock(created: datetime, since: datetime | None, now: datetime) -> datetime:
+    """The clock of the driver's node may be wrong. Nothing here is of the future, and nothing was
+    complete before it was asked for: by these times retention tells which one is the newest."""
+    return min(max(created, since or created), now)
 
 
 def captured_status(

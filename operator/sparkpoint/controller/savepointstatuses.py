@@ -65,6 +65,7 @@ def _with_content(
         summary,
         repository=identity.repository.uri,
         now=sight.world.now,
+        since=record.started if taken_here else None,
         details=details,
         revision=run.revision.name if run is not None and taken_here else None,
         epoch=record.epoch,

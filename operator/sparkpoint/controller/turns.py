@@ -127,11 +127,13 @@ class Turns:
             turn.task = None
         if self._turns.get(key) is not turn:
             return
-        if requeue.released and not turn.again:
+        if requeue.released and not turn.again and self._may_act():
             # Whatever happens to it yet is told by a watch.
             self.forget(key)
         else:
-            self._plan(key, turn, 0.0 if turn.again else requeue.seconds)
+            # Who lets go of it takes its finalizer off, which only the operator that acts may do.
+            soon = turn.again or requeue.released
+            self._plan(key, turn, 0.0 if soon else requeue.seconds)
 
 
 def _give_up(turn: _Turn) -> None:

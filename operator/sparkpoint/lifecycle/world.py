@@ -251,8 +251,8 @@ class WorkerFact:
     savepoint: str = ""
     """Name of the one that it has made, or found."""
     kind: str = ""
-    """Of an answer that leaves the question open, if its reason is certain: SavepointUnreadable or
-    ScriptRaises of a trial."""
+    """Of a trial without a verdict on the code, if its reason is certain: SavepointUnreadable or
+    ScriptRaises."""
     message: str = ""
     batches: Mapping[str, int] = field(default_factory=dict)
     created: datetime | None = None

@@ -130,19 +130,20 @@ class Capture:
                     "Choose another name, or delete that savepoint.",
                     found,
                 )
-        if order.stops and not self._at_boundary(found):
+        if order.stops and not self._is_where_queries_stand(found):
             raise NameTakenError(
                 f"{self._where} exists already, and the job has gone on since. Choose another "
                 "name for the savepoint of this stop.",
                 found,
             )
 
-    def _at_boundary(self, savepoint: Savepoint) -> bool:
-        """Whether it holds the last batch of each query."""
-        manifest = savepoint.manifest
-        last = {query.prefix: self._newest(query.prefix, "commits") for query in manifest.queries}
-        return not manifest.pending and all(
-            last[query.prefix] == query.batch for query in manifest.queries
+    def _is_where_queries_stand(self, savepoint: Savepoint) -> bool:
+        """Whether each has committed and begun since just what the savepoint holds: a batch that
+        took longer than a stop allows was interrupted, and is in it to be done again."""
+        return all(
+            self._newest(query.prefix, "commits") == query.batch
+            and self._newest(query.prefix, "offsets") == query.batch + query.pending
+            for query in savepoint.manifest.queries
         )
 
     def _folders(self, checkpoints: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:

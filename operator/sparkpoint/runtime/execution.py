@@ -16,6 +16,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
+from sparkpoint.runtime.families import Columns, columns_of_node
 from sparkpoint.runtime.model import ErrorInfo, QuerySink
 from sparkpoint.runtime.sinks import describe_sink
 from sparkpoint.runtime.tracebacks import last_words, place_in
@@ -249,6 +250,13 @@ class Execution:
                 if str(node.getClass().getSimpleName()) in _WITH_SCHEMA:
                     batch = last.currentBatchId()
                     node.validateAndMaybeEvolveStateSchema(conf, batch, _SCHEMA_VERSION)
+
+    def family_columns(self) -> dict[int, Columns]:
+        """Operator -> what its plan calls the columns of state in column families."""
+        with answered():
+            nodes = _nodes(self._execution.lastExecution().executedPlan())
+            found = ((node, columns_of_node(node)) for node in nodes)
+            return {int(n.stateInfo().get().operatorId()): each for n, each in found if each}
 
     def _chain(self, failure: "JavaObject") -> list[Thrown]:
         chain: list[Thrown] = []

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Protocol
 
 from pyspark.sql import SparkSession
@@ -86,6 +87,7 @@ class RunningJob:
                 "gate": self._gate.info(),
                 "queries": self._tracker.queries(),
                 "rehearsal": self._rehearsal.info() if self._rehearsal else None,
+                "now": datetime.now(UTC),
             }
         )
 

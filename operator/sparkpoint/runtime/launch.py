@@ -50,7 +50,7 @@ __all__ = ["main"]
 
 _UNWIND_AFTER = 2.0
 """How long a script has to end by itself once its queries stand."""
-_EXIT_AFTER = 2.0
+_EXIT_AFTER = 5.0
 """And how long its `finally` blocks have then."""
 _SPARK_SECONDS = 5.0
 """How long Spark has to dismiss its executors, if the script has not stopped it."""

@@ -3,30 +3,48 @@
 Spark compares the types of columns, and neither their names nor what is computed: a maximum goes on
 from what was a sum, two columns of a key change places, a state variable with another name begins
 empty, all without a word. When a query first starts, however, Spark writes down what columns and
-variables are called. Here it is made to do that again for the new code, on the throw-away copy.
+variables are called. Here it is made to do that again for the new code, on the throw-away copy;
+where it keeps column families, its plan is looked at instead.
 """
 
-import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
 
 from sparkpoint.checkpoint.errors import CheckpointError
 from sparkpoint.checkpoint.jsonlog import Json, as_list, as_object, as_text, parse
 from sparkpoint.checkpoint.layout import DEFAULT_STORE, store_folder
-from sparkpoint.checkpoint.operators import schema_texts, variable_names
+from sparkpoint.checkpoint.operators import (
+    family_schemas,
+    parse_operator,
+    schema_tail,
+    schema_texts,
+    variable_names,
+)
 from sparkpoint.runtime.execution import LostError
+from sparkpoint.runtime.families import Columns, columns_of_schemas
 from sparkpoint.savepoint.manifest import OperatorInfo
 from sparkpoint.storage import Store
 from sparkpoint.storage.errors import NotFoundError, StorageError
 
-__all__ = ["StateNames", "changes_between"]
+__all__ = ["Code", "NamesUnknownError", "StateNames", "changes_between"]
 
 Names = Mapping[str, tuple[str, ...]]
 """What has names -> these: columns in their order."""
 
 _VARIABLES = "state variables"
+_METADATA = "/_metadata/v2"
 
-logger = logging.getLogger("sparkpoint.runtime")
+
+class NamesUnknownError(Exception):
+    """Names could not be compared: then nobody knows whether the state means what it meant."""
+
+
+class Code(Protocol):
+    """The code that runs, as far as it tells names; see execution.py."""
+
+    def write_schemas(self) -> None: ...
+    def family_columns(self) -> dict[int, Columns]: ...
 
 
 class StateNames:
@@ -35,40 +53,57 @@ class StateNames:
     def __init__(self, checkpoint: Store, operators: Sequence[OperatorInfo]) -> None:
         """`checkpoint` is the copy, before anything has run on it."""
         self._checkpoint, self._operators = checkpoint, operators
-        self._before = self._told()
+        self._before: Names = {}
+        self._planned: Names = {}
+        self._error: str | None = None
+        try:
+            self._planned = self._kept()
+            self._before = {**self._told(), **self._planned}
+        except (CheckpointError, StorageError) as error:
+            self._error = str(error)
         self._asking = threading.Lock()
         self._changes: tuple[str, ...] | None = None
 
-    def changes(self, write_schemas: Callable[[], None]) -> tuple[str, ...]:
+    def changes(self, code: Code) -> tuple[str, ...]:
         """What is called otherwise by the code that runs; asked once, from whichever thread.
 
-        `write_schemas` lets Spark write down the names of the code that runs.
+        NamesUnknownError if it cannot be compared.
         """
         with self._asking:
+            if self._changes is None and self._error is None:
+                self._find(code)
             if self._changes is None:
-                self._changes = self._found(write_schemas)
+                raise NamesUnknownError(self._error)
             return self._changes
 
-    def _found(self, write_schemas: Callable[[], None]) -> tuple[str, ...]:
+    def _find(self, code: Code) -> None:
+        if not self._operators:
+            self._changes = ()
+            return
         try:
             for _, path in self._schemas():
                 self._checkpoint.delete(path)
-            write_schemas()
-        except (LostError, StorageError) as error:
-            # Spark has taken the state; that nobody knows the names is no reason against it.
-            logger.warning("Rehearsal: the names of the state could not be compared: %s", error)
-            return ()
-        return tuple(changes_between(self._before, self._told()))
+            code.write_schemas()
+            planned = {
+                f"{what} of operator {operator}": names
+                for operator, columns in code.family_columns().items()
+                for what, names in columns.items()
+            }
+            # What Spark has written down is nearer to the state than a plan.
+            after = {**planned, **self._told()}
+            if missing := self._planned.keys() - after.keys():
+                self._error = f"no plan tells the {min(missing)}"
+                return
+            self._changes = tuple(changes_between(self._before, after))
+        except (LostError, CheckpointError, StorageError) as error:
+            self._error = str(error)
 
     def _told(self) -> Names:
         names: dict[str, tuple[str, ...]] = {}
-        try:
-            for what, path in self._schemas():
-                names.update(self._columns(what, path))
-            for what, folder in self._families():
-                names.update(self._variables(what, folder))
-        except (CheckpointError, StorageError) as error:
-            logger.warning("Rehearsal: the names of the state are not known: %s", error)
+        for what, path in self._schemas():
+            names.update(self._columns(what, path))
+        for what, folder in self._families():
+            names.update(self._variables(what, folder))
         return names
 
     def _schemas(self) -> Iterator[tuple[str, str]]:
@@ -82,7 +117,7 @@ class StateNames:
     def _families(self) -> Iterator[tuple[str, str]]:
         for operator in self._operators:
             if operator.metadata_version not in (None, 1):
-                yield f"operator {operator.id}", f"state/{operator.id}/_metadata/v2"
+                yield f"operator {operator.id}", f"state/{operator.id}{_METADATA}"
 
     def _columns(self, what: str, path: str) -> Names:
         try:
@@ -95,14 +130,36 @@ class StateNames:
         return {f"{side} of {what}": tuple(_names(parse(text, path), path)) for side, text in sides}
 
     def _variables(self, what: str, folder: str) -> Names:
+        path = self._newest(folder)
+        found = variable_names(self._checkpoint.read(path), path) if path else None
+        return {} if found is None else {f"{_VARIABLES} of {what}": found}
+
+    def _kept(self) -> Names:
+        """Of column families."""
+        return {
+            f"{each} of {what}": names
+            for what, folder in self._families()
+            for each, names in self._family_columns(folder).items()
+        }
+
+    def _family_columns(self, folder: str) -> Columns:
+        """By the file of schemas that the metadata of an operator names last."""
+        if (path := self._newest(folder)) is None:
+            return {}
+        metadata = self._checkpoint.read(path)
+        stores = parse_operator(metadata, path).stores
+        paths = [each for store in stores for each in store.schema_paths]
+        if not paths:
+            return {}
+        schema = f"{folder.removesuffix(_METADATA)}/{schema_tail(paths[-1], path)}"
+        families = family_schemas(self._checkpoint.read(schema), schema)
+        return columns_of_schemas(families, variable_names(metadata, path) or (), schema)
+
+    def _newest(self, folder: str) -> str | None:
         _, files = self._checkpoint.children(folder)
         names = [each.path.rpartition("/")[2] for each in files]
         numbers = [int(name) for name in names if name.isdecimal()]
-        if not numbers:
-            return {}
-        path = f"{folder}/{max(numbers)}"
-        found = variable_names(self._checkpoint.read(path), path)
-        return {} if found is None else {f"{_VARIABLES} of {what}": found}
+        return f"{folder}/{max(numbers)}" if numbers else None
 
 
 def changes_between(before: Names, after: Names) -> Iterator[str]:

@@ -145,6 +145,9 @@ class Progress(Document):
     gate: GateInfo
     queries: list[QueryProgress]
     rehearsal: RehearsalInfo | None = None
+    now: datetime | None = None
+    """By the driver's clock, which the other times are of, too: whoever has another clock can tell
+    how long ago they were. None: an agent from before this was told."""
 
 
 class QueryEnd(Document):

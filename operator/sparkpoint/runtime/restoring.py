@@ -13,7 +13,7 @@ from sparkpoint.runtime.explaining import explain, is_foreseen
 from sparkpoint.runtime.model import ErrorInfo
 from sparkpoint.runtime.options import RestoreOptions
 from sparkpoint.savepoint import MaterializeRequest, Mode, Repository, Savepoint
-from sparkpoint.savepoint.errors import SinkConflictError
+from sparkpoint.savepoint.errors import NoQueryError, SinkConflictError
 from sparkpoint.savepoint.manifest import Manifest
 from sparkpoint.savepoint.progress import Amount
 from sparkpoint.savepoint.sinks import SinkPolicy
@@ -21,7 +21,7 @@ from sparkpoint.savepoint.uses import note_restore
 from sparkpoint.storage import Store, open_store
 from sparkpoint.storage.errors import BadLocationError, StorageError
 
-__all__ = ["Restoring"]
+__all__ = ["Restoring", "check_folders"]
 
 logger = logging.getLogger("sparkpoint.runtime")
 
@@ -72,6 +72,7 @@ class Restoring:
         namespace, _, name = self._job.partition("/")
         found = repository.find(options.savepoint, namespace=namespace, job=name)
         mode = Mode(options.sink)
+        check_folders(found)
         if mode is Mode.REWIND:
             _check_own(found, self._job)
         sinks = _known_sinks(found.manifest, self._endpoint_url, mode)
@@ -90,6 +91,17 @@ class Restoring:
         except StorageError as error:
             # The restore is done: that `sparkpoint log` will not show it is no reason to fail.
             logger.warning("`sparkpoint log` will not show this restore: %s", error)
+
+
+def check_folders(found: Savepoint) -> None:
+    """NoQueryError if no driver can begin from it: queries look for their state in a folder of
+    their name, and begin without it elsewhere."""
+    if any(not query.prefix for query in found.manifest.queries):
+        raise NoQueryError(
+            f"{found.key} is of the checkpoint of a single query, without a folder of its name: "
+            "the query would begin without its state. Restore it into a directory, and let the job "
+            "adopt that (spec.checkpoint.adopt, with the query's name in adoptAs)."
+        )
 
 
 def _check_own(found: Savepoint, job: str) -> None:

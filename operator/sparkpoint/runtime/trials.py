@@ -11,6 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from sparkpoint.runtime.execution import Execution, LostError
 from sparkpoint.runtime.identity import Identity
+from sparkpoint.runtime.meaning import Code, NamesUnknownError
 from sparkpoint.runtime.model import ErrorInfo, RehearsedQuery
 from sparkpoint.runtime.queries import StartedQuery, Watched, stop_queries
 from sparkpoint.runtime.scratch import Scratch
@@ -20,6 +21,7 @@ from sparkpoint.runtime.verdict import (
     judge,
     judge_refusal,
     means_otherwise,
+    not_compared,
     unreadable_offset,
 )
 from sparkpoint.runtime.writing import Launch
@@ -32,6 +34,17 @@ __all__ = ["Trials", "Tried"]
 _NEW = RehearsedQuery(
     verdict="compatible", note="The savepoint has no such query: it will start without state."
 )
+_ONLY = ""
+"""The folder of the query in a savepoint of a single query's checkpoint."""
+_WHICH = RehearsedQuery(
+    verdict="unknown",
+    error=ErrorInfo(
+        type="WHICH_QUERY",
+        message="The savepoint is of the checkpoint of a single query, and the script starts "
+        "several: nobody knows which of them it was.",
+        remedy="Take a savepoint of the directory above, with a folder for each query.",
+    ),
+)
 _STOPPED = RehearsedQuery(
     verdict="unknown",
     error=ErrorInfo(
@@ -40,13 +53,12 @@ _STOPPED = RehearsedQuery(
 )
 
 
-class Tried(Watched, Protocol):
+class Tried(Watched, Code, Protocol):
     """What a query must answer to be judged; see execution.py."""
 
     def failure(self) -> Sequence[Thrown]: ...
     def input_rows(self) -> int | None: ...
     def unreadable(self, offsets: Sequence[str | None]) -> Sequence[Thrown]: ...
-    def write_schemas(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -81,10 +93,15 @@ class Trials:
 
     def begin(self, identity: Identity, launch: Launch) -> StreamingQuery:
         """Start the trial of a query; what the script gets for it."""
-        trial = _Trial(identity.folder, self._monotonic())
+        offsets = self._offsets()
         with self._changed:
-            self._trials[identity.name] = trial
-        if identity.folder not in self._offsets():
+            folder = _ONLY if _ONLY in offsets and not self._trials else identity.folder
+            trial = self._trials[identity.name] = _Trial(folder, self._monotonic())
+            trials = list(self._trials.values())
+        if _ONLY in offsets and len(trials) > 1:
+            for each in trials:
+                self._decide(each, _WHICH)
+        elif folder not in offsets:
             self._decide(trial, _NEW)
         else:
             self._start(trial, identity, launch)
@@ -126,7 +143,7 @@ class Trials:
         stop_queries(queries, budget=budget)
 
     def _start(self, trial: _Trial, identity: Identity, launch: Launch) -> None:
-        checkpoint = self._scratch.checkpoint(identity.folder)
+        checkpoint = self._scratch.checkpoint(trial.folder)
         try:
             started = launch.as_trial(identity.name, checkpoint, functions=self._functions)
         except PySparkException as error:
@@ -164,17 +181,24 @@ class Trials:
             return None
         if chain := execution.unreadable(self._offsets()[folder]):
             return unreadable_offset(chain)
-        if changes := self._changes(execution, folder):
+        try:
+            changes = self._changes(execution, folder)
+        except NamesUnknownError as error:
+            return not_compared(str(error), rows)
+        if changes:
             return means_otherwise(changes, rows)
         return RehearsedQuery(verdict="compatible", input_rows=rows)
 
     def _changes(self, execution: Tried, folder: str) -> tuple[str, ...]:
         copied = self._scratch.copied
-        return copied.names[folder].changes(execution.write_schemas) if copied else ()
+        return copied.names[folder].changes(execution) if copied else ()
 
     def _decide(self, trial: _Trial, found: RehearsedQuery) -> None:
         seconds = round(self._monotonic() - trial.begun, 3)
         with self._changed:
+            if trial.folder == _ONLY and len(self._trials) > 1:
+                # It was tried before there were others: what came of that says nothing.
+                found = _WHICH
             trial.found = found.model_copy(update={"seconds": seconds})
             self._changed.notify_all()
 

@@ -17,6 +17,7 @@ __all__ = [
     "judge",
     "judge_refusal",
     "means_otherwise",
+    "not_compared",
     "not_reached",
     "removed",
     "unreadable_offset",
@@ -153,6 +154,12 @@ _RULES: tuple[_Rule, ...] = (
         messages=r"Traceback \(most recent call last\):",
         kind=USER_CODE,
     ),
+    _Rule(
+        "unknown",
+        # Counted among errors of data by its state, and none of the code's.
+        "The input of the batch is gone: look at the topic, or at the option failOnDataLoss.",
+        r"KAFKA_DATA_LOSS(\..*)?",
+    ),
     # 22: errors of data.
     _Rule("incompatible", "Change the expression so that it takes these rows.", states=r"22"),
     _Rule(
@@ -196,9 +203,10 @@ def unreadable_offset(chain: Sequence[Thrown]) -> RehearsedQuery:
 
 def removed(folder: str) -> RehearsedQuery:
     """A query of the savepoint that the script starts no more."""
+    named = f"a query {folder!r}, which the script does not start" if folder else ""
     error = ErrorInfo(
         type="QUERY_REMOVED",
-        message=f"The savepoint has a query {folder!r}, which the script does not start: its state "
+        message=f"The savepoint has {named or 'a query, and the script starts none'}: its state "
         "would be left behind.",
         remedy="Start the query again under its old name, or restore a savepoint without it.",
     )
@@ -211,6 +219,18 @@ def means_otherwise(changes: Sequence[str], rows: int) -> RehearsedQuery:
         type="STATE_MEANS_OTHERWISE",
         message=f"Spark goes by types and takes the state, but {'; '.join(changes)}.",
         remedy=f"If these are only other names for the same, go on; else change it back, {_ANEW}.",
+    )
+    return RehearsedQuery(verdict="unknown", error=error, input_rows=rows)
+
+
+def not_compared(why: str, rows: int) -> RehearsedQuery:
+    """A query that Spark runs, and of whose state nobody knows whether it means what it meant."""
+    error = ErrorInfo(
+        type="NAMES_NOT_COMPARED",
+        message="Spark goes by types and takes the state, but what its columns and variables are "
+        f"called could not be compared: {why}"[:_LONGEST],
+        remedy=_UNFORESEEN,
+        retry_helps=True,
     )
     return RehearsedQuery(verdict="unknown", error=error, input_rows=rows)
 

@@ -160,8 +160,11 @@ def manifest_bytes(store: Store, savepoint: Savepoint) -> bytes:
 
 
 def read_all(store: Store, *, namespace: str | None = None, job: str | None = None) -> Catalogue:
-    """All savepoints, or those of a namespace or job; what vanishes meanwhile is left out."""
+    """All savepoints, or those of a namespace, of a job, or of all jobs of a name; what vanishes
+    meanwhile is left out."""
     paths = [entry.path for entry in store.list(_folder(namespace, job))]
+    if namespace is None and job is not None:
+        paths = [path for path in paths if path.split("/")[2:3] == [job]]
     with ThreadPoolExecutor(store.parallelism) as pool:
         found = list(pool.map(lambda path: _try_read(store, path), paths))
     tags = read_tags(store)

@@ -135,6 +135,8 @@ class Claim:
             self._replace({"owner": GAVE_UP})
 
     def _replace(self, update: Mapping[str, object]) -> None:
+        # First, for a sign that looks at the note afterwards takes our own last word for another's.
+        self._stop_signs()
         data = canonical(self._marker.model_copy(update=dict(update)))
         try:
             self._target.replace(MARKER, data, stamp=self._stamp)
@@ -142,10 +144,13 @@ class Claim:
             self._deposed = True
             raise self._taken_over() from error
 
-    def end(self) -> None:
-        """No more signs of life; those of a successor stay."""
+    def _stop_signs(self) -> None:
         self._end.set()
         self._thread.join()
+
+    def end(self) -> None:
+        """No more signs of life; those of a successor stay."""
+        self._stop_signs()
         if self._deposed:
             return
         with contextlib.suppress(StorageError):

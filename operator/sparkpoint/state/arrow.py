@@ -9,11 +9,12 @@ from typing import Any
 from sparkpoint.state import manyrows, swift
 from sparkpoint.state.errors import MissingLibraryError, UnsupportedStateError
 from sparkpoint.state.hdfsrows import HdfsStore, StateRow
+from sparkpoint.state.records import Record
 from sparkpoint.state.types import Array, Atom, Column, DataType, Decimal, StoreSchema, Struct
 from sparkpoint.state.unsafe import decode_row
 
 __all__ = ["arrow_library", "arrow_schema", "batches", "limited", "parquet_batches"]
-__all__ += ["store_batches", "write_parquet"]
+__all__ += ["record_batches", "store_batches", "write_parquet"]
 
 _TOGETHER = 8192
 _MANY = 32 * 1024
@@ -44,10 +45,11 @@ def arrow_library(what: str) -> Any:  # it has no types
 
 def arrow_schema(arrow: Any, schema: StoreSchema) -> Any:
     """`key`, `value` and `partition_id`, as Spark's state reader names them."""
+    shown = schema.shown
     return arrow.schema(
         [
-            arrow.field("key", _struct(arrow, schema.key)),
-            arrow.field("value", _struct(arrow, schema.value)),
+            arrow.field("key", _struct(arrow, shown.key)),
+            arrow.field("value", _struct(arrow, shown.value)),
             arrow.field("partition_id", arrow.int32()),
         ]
     )
@@ -69,8 +71,15 @@ def store_batches(
     arrow: Any, store: HdfsStore, done: Callable[[int], None] = lambda _: None
 ) -> Iterator[Any]:
     """All rows of a store in batches, decoded together where that is possible."""
-    schema, columns = arrow_schema(arrow, store.schema), store.schema
-    for partition, records in store.several(_MANY, done):
+    return record_batches(arrow, store.schema, store.several(_MANY, done))
+
+
+def record_batches(
+    arrow: Any, columns: StoreSchema, several: Iterable[tuple[int, list[Record]]]
+) -> Iterator[Any]:
+    """Rows of a store, given with their partitions, in batches."""
+    schema = arrow_schema(arrow, columns)
+    for partition, records in several:
         keys, values = zip(*records, strict=True)
         numbers = arrow.array([partition] * len(records), arrow.int32())
         decoded = [

@@ -1,8 +1,8 @@
 """Two sets of rows compared key by key, in memory that does not grow with them.
 
 Rows are dealt into buckets by a checksum of their key, on disk if there is more than one bucket;
-then each bucket is compared by itself. Only the keys and values of one side of one bucket are in
-memory at a time.
+then each bucket is compared by itself. Only the keys and values of one side of one bucket, and the
+keys of the other, are in memory at a time.
 """
 
 import struct
@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from sparkpoint.state.errors import UnsupportedStateError
 from sparkpoint.state.records import Record
 
 __all__ = ["Difference", "Totals", "buckets_for", "differences", "room_for"]
@@ -76,20 +77,38 @@ def differences(
 def _compared(
     before: Iterable[Record], after: Iterable[Record], totals: Totals
 ) -> Iterator[Difference]:
-    old = dict(before)
+    """UnsupportedStateError if a key occurs twice on a side, as in joins of format 4: one of its
+    values would be lost."""
+    left: dict[bytes, bytes | None] = {}
+    for key, value in before:
+        if key in left:
+            raise _several()
+        left[key] = value
     for key, value in after:
-        was = old.pop(key, None)
-        if was is None:
+        is_new, was = key not in left, left.get(key)
+        # It has been seen on this side.
+        left[key] = None
+        if is_new:
             totals.added += 1
             yield Difference(key, None, value)
+        elif was is None:
+            raise _several()
         elif was != value:
             totals.changed += 1
             yield Difference(key, was, value)
         else:
             totals.same += 1
-    for key, was in old.items():
-        totals.removed += 1
-        yield Difference(key, was, None)
+    for key, was in left.items():
+        if was is not None:
+            totals.removed += 1
+            yield Difference(key, was, None)
+
+
+def _several() -> UnsupportedStateError:
+    return UnsupportedStateError(
+        "a key of this state occurs several times, so that it cannot be compared key by key. "
+        "Choose other state with --query, --operator and --store."
+    )
 
 
 def _deal(records: Iterable[Record], folder: Path, name: str, buckets: int) -> None:

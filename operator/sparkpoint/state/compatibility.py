@@ -15,13 +15,14 @@ from sparkpoint.state.querystate import store_schema
 
 __all__ = ["Finding", "findings"]
 
-_KEY_ORDER = "spark.sql.streaming.dropDuplicates.deterministicKeyOrder.enabled"
+_KEY_ORDER = "spark.sql.dropDuplicates.deterministicKeyOrder.enabled"
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-_CODEC = "spark.sql.streaming.stateStore.compression.codec"
 _UNORDERED = 5
 """Columns from which on Spark before 4.3 puts those of dropDuplicates in an order of its own."""
-_COMMITS = {2: (4, 0), 3: (4, 3)}
+_WITH_IDS = 2
+"""The version of the commit log in which it names state files by ids."""
+_COMMITS = {_WITH_IDS: (4, 0), 3: (4, 3)}
 _OFFSETS = {2: (4, 2)}
 """Version of a log -> the first Spark that reads it."""
 
@@ -43,13 +44,20 @@ def findings(
     spark_version: str | None,
     conf: Mapping[str, str],
     read: Callable[[str], bytes],
+    written_by: str | None = None,
 ) -> list[Finding]:
-    """What to say of one query; `read` gives the content of a small file of its checkpoint."""
+    """What to say of one query; `read` gives the content of a small file of its checkpoint.
+
+    `written_by` is the Spark that ran it, if that is known.
+    """
     version = _parsed(spark_version)
     found = _pinned(query, conf)
     if version is not None and spark_version is not None:
         found += _logs(query, version, spark_version)
         found += _order(query, version, spark_version, read)
+        found += _processors(query, version, spark_version)
+        found += _old_joins(query, version, spark_version)
+        found += _unique_ids(query, version, _parsed(written_by))
     return found
 
 
@@ -101,21 +109,74 @@ def _is_wide_dedupe(query: QueryInfo, operator: OperatorInfo, read: Callable[[st
     return len(schema.key) >= _UNORDERED
 
 
+def _processors(query: QueryInfo, version: tuple[int, int], told: str) -> list[Finding]:
+    if version >= (4, 0):
+        return []
+    return [
+        Finding(
+            query.prefix,
+            is_obstacle=True,
+            message=f"Spark {told} has no transformWithState, which operator {operator.id} is.",
+            remedy="Use Spark 4.0 or later.",
+        )
+        for operator in query.operators
+        if operator.name is not None and operator.name.startswith("transformWithState")
+    ]
+
+
+def _old_joins(query: QueryInfo, version: tuple[int, int], told: str) -> list[Finding]:
+    """Spark 4 takes columns of outer joins for nullable that were not, and refuses their state."""
+    if version < (4, 0):
+        return []
+    return [
+        Finding(
+            query.prefix,
+            is_obstacle=False,
+            message=f"Its join (operator {operator.id}) was begun by a Spark before 4.0. Spark "
+            f"{told} may refuse the state of an outer join for columns that can be null now.",
+            remedy="If it does, for code that is the same, set "
+            "spark.sql.streaming.stateStore.stateSchemaCheck to false for the first start.",
+        )
+        for operator in query.operators
+        # Who began it recorded no names of operators; a join is told by its stores.
+        if operator.name is None and any(s.name != DEFAULT_STORE for s in operator.stores)
+    ]
+
+
+def _unique_ids(
+    query: QueryInfo, version: tuple[int, int], written_by: tuple[int, int] | None
+) -> list[Finding]:
+    """Snapshots of state with unique ids have another number in 4.0 than in the lines after it."""
+    crossed = written_by is None or (written_by == (4, 0)) != (version == (4, 0))
+    in_rocksdb = any(operator.provider == "rocksdb" for operator in query.operators)
+    if query.commits_version != _WITH_IDS or not in_rocksdb or version < (4, 0) or not crossed:
+        return []
+    return [
+        Finding(
+            query.prefix,
+            is_obstacle=False,
+            message="Its state has unique ids (checkpoint format 2). Spark 4.0 and the lines after "
+            "it do not read each other's snapshots of such state.",
+            remedy="Go on with the line that wrote it, if the trial fails.",
+        )
+    ]
+
+
 def _pinned(query: QueryInfo, conf: Mapping[str, str]) -> list[Finding]:
+    """Spark goes on with what the offset log says, whatever the session asks for."""
     if not query.operators:
         return []
     remedies = {
         _PARTITIONS: "Change it with `sparkpoint state repartition`.",
         _PROVIDER: "Change it with `sparkpoint state migrate`.",
-        _CODEC: "Leave it as it is, or start without state.",
     }
     return [
         Finding(
             query.prefix,
             is_obstacle=False,
-            message=f"{key} is pinned to {query.conf[key]}; {conf[key]} will have no effect.",
-            remedy=remedy,
+            message=f"{key} is pinned to {query.conf[key]}; {wanted} will have no effect.",
+            remedy=remedies.get(key, "Leave it as it is, or start without state."),
         )
-        for key, remedy in remedies.items()
-        if key in conf and key in query.conf and conf[key] != query.conf[key]
+        for key, wanted in conf.items()
+        if key in query.conf and wanted != query.conf[key]
     ]

@@ -200,7 +200,8 @@ def _read(side: _Side | None, folders: dict[int, Path], *, as_bytes: bool) -> _R
     store = side.ours
     if store is None:
         return _Rows(lambda: _documents(folders[id(side)]), _parsed, _parsed)
-    key, value = store.schema.key, store.schema.value
+    shown = store.schema.shown
+    key, value = shown.key, shown.value
     if as_bytes:
         return _Rows(store.records, lambda raw: _shown(raw, key), lambda raw: _shown(raw, value))
     return _Rows(

@@ -15,7 +15,7 @@ from sparkpoint.state.survey import SavepointFiles, operator_of, store_versions
 from sparkpoint.state.types import Array, DataType, StoreSchema, Struct, Unknown
 from sparkpoint.state.unsafe import Value, decode_row
 
-__all__ = ["HdfsStore", "StateRow", "open_store", "unreadable"]
+__all__ = ["HdfsStore", "Key", "StateRow", "open_store", "unreadable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,15 @@ class StateRow:
     key: tuple[Value, ...]
     value: tuple[Value, ...]
     partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A single key."""
+
+    row: bytes
+    partition: int | None
+    """Where it is; None if that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +68,17 @@ class HdfsStore:
             source = read_store(self.files, version)
             while records := list(itertools.islice(source, most)):
                 yield number, records
+            done(number)
+
+    def one(
+        self, key: Key, done: Callable[[int], None] = lambda _: None
+    ) -> Iterator[tuple[int, list[Record]]]:
+        """The same of a single key."""
+        for number, version in enumerate(self.versions):
+            if key.partition in (None, number):
+                found = (each for each in read_store(self.files, version) if each[0] == key.row)
+                if (record := next(found, None)) is not None:
+                    yield number, [record]
             done(number)
 
 

@@ -9,6 +9,7 @@ What is not listed here is refused by name. That the rule is the right one is no
 before anything is rewritten, every row is compared with it.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ from sparkpoint.state import swift
 from sparkpoint.state.errors import UnsupportedStateError
 from sparkpoint.state.manyhash import hash_keys
 from sparkpoint.state.murmur import SEED, row_hasher
-from sparkpoint.state.types import Atom, Column, StoreSchema
+from sparkpoint.state.types import Atom, Column, StoreSchema, Struct
 
 __all__ = ["Placement", "placement_of"]
 
@@ -40,7 +41,12 @@ _JOIN_STORES = {
     "right-keyWithIndexToValue": 1,
 }
 """Store -> columns behind the join key."""
-_SESSION_START = "sessionStartTime"
+_SESSION_START = Column("sessionStartTime", Atom("timestamp"))
+_SESSION_WINDOWS = tuple(
+    Struct((Column("start", Atom(kind)), Column("end", Atom(kind))))
+    for kind in ("timestamp", "timestamp_ntz")
+)
+"""What a session is kept as in its value, whatever the script calls it."""
 _SIGN = 0x80000000
 _FEW = 32
 """So many keys at least before numpy is faster."""
@@ -112,8 +118,8 @@ def _behind(operator: Operator, store: str, schema: StoreSchema) -> int | None:
     if name == _SESSION and store == "default":
         return 1
     raise UnsupportedStateError(
-        f"operator {operator.id} ({operator.name or 'unnamed'}) keeps a store {store!r}: it is not "
-        "known here by which columns Spark places its keys."
+        f"it is not known here by which columns Spark places the keys of store {store!r} of "
+        f"operator {operator.id} ({operator.name or 'unnamed'})."
     )
 
 
@@ -123,6 +129,20 @@ def _recognized(operator: Operator, schema: StoreSchema) -> str:
         return _JOIN
     if [column.type for column in schema.key] == [Atom("void")]:
         return _LIMIT
-    if schema.key and schema.key[-1].name == _SESSION_START:
-        return _SESSION
-    return "stateStoreSave"
+    return _SESSION if _is_session(schema) else "stateStoreSave"
+
+
+def _is_session(schema: StoreSchema) -> bool:
+    """A session keeps whole rows, with its window and its other keys in them, of which Spark wants
+    one at least; its start is only in the key.
+
+    A grouping may have a column of that name, and out of one partition no audit would notice.
+    """
+    others = schema.key[:-1]
+    if not others or schema.key[-1] != _SESSION_START:
+        return False
+    # By number: another key may be called like the start.
+    keys, values = (Counter(c.name for c in columns) for columns in (schema.key, schema.value))
+    if keys <= values or not Counter(c.name for c in others) <= values:
+        return False
+    return any(column.type in _SESSION_WINDOWS for column in schema.value)

@@ -26,5 +26,6 @@ def preflight(
             spark_version=spark_version,
             conf=conf,
             read=SavepointFiles(repository.store, records, prefix=query.prefix).read,
+            written_by=savepoint.manifest.spark_version,
         )
     ]

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from sparkpoint.savepoint import Progress, Repository, Savepoint
 from sparkpoint.savepoint.leases import hold_to_read
-from sparkpoint.savepoint.manifest import OperatorInfo
+from sparkpoint.savepoint.manifest import OperatorInfo, QueryInfo
 from sparkpoint.savepoint.progress import Amount, Silent
 from sparkpoint.state.arrow import (
     arrow_library,
@@ -22,15 +22,18 @@ from sparkpoint.state.arrow import (
     batches,
     limited,
     parquet_batches,
+    record_batches,
     store_batches,
 )
 from sparkpoint.state.errors import BadQueryError
-from sparkpoint.state.hdfsrows import HdfsStore, StateRow, open_store, unreadable
+from sparkpoint.state.hdfsrows import HdfsStore, Key, StateRow, open_store, unreadable
+from sparkpoint.state.lookup import key_of_condition, partition_of_key
 from sparkpoint.state.plain import Plain, plain_object, plain_row
 from sparkpoint.state.selection import Selection, chosen_operator, chosen_store
 from sparkpoint.state.sparkcopy import Wanted, exported, spark_room
 from sparkpoint.state.sql import selecting, sql_batches
 from sparkpoint.state.survey import SavepointFiles
+from sparkpoint.state.types import StoreSchema
 from sparkpoint.state.views import known_views
 from sparkpoint.state.workfolder import work_folder
 
@@ -91,6 +94,9 @@ def query_state(
     progress, manifest = progress or Silent(), savepoint.manifest
     if request.where is not None and request.sql is not None:
         raise BadQueryError("a condition and SQL were given: give one of the two.")
+    if "" in (request.where and request.where.strip(), request.sql and request.sql.strip()):
+        raise BadQueryError("the condition or SQL is empty: leave it out for all rows.")
+    _check_text(request.statement or "")
     query, operator = chosen_operator(manifest, request.selection)
     purpose, pins = f"query state of {savepoint.key}", [manifest.files.table]
     with hold_to_read(repository.store, purpose, pins=pins, progress=progress):
@@ -108,8 +114,17 @@ def query_state(
                 source = _by_spark(wanted, request, folder, progress)
             else:
                 store = open_store(files, query, operator, name)
-                source = _by_us(store, request, folder, progress)
+                one = _one_key(request, query, operator, name, store.schema)
+                source = _by_us(store, request, folder, progress, one)
             yield StateRows(query.prefix, operator, name, by_spark, source)
+
+
+def _check_text(statement: str) -> None:
+    """A command line may hold any bytes; those that are no text become halves of characters."""
+    try:
+        statement.encode()
+    except UnicodeEncodeError as error:
+        raise BadQueryError("the condition or SQL is not text in UTF-8.") from error
 
 
 def _by_spark(
@@ -125,7 +140,23 @@ def _by_spark(
     return _Batches(lambda: sql_batches(files, sql, limit=request.limit, scratch=folder))
 
 
-def _by_us(store: HdfsStore, request: QueryRequest, folder: Path, progress: Progress) -> _Source:
+def _one_key(
+    request: QueryRequest, query: QueryInfo, operator: OperatorInfo, name: str, schema: StoreSchema
+) -> Key | None:
+    """The key that the condition names, if it names one and no other."""
+    row = key_of_condition(request.where, schema.shown.key) if request.where else None
+    if row is None:
+        return None
+    return Key(row, partition_of_key(row, query, operator, store=name, schema=schema))
+
+
+def _by_us(
+    store: HdfsStore,
+    request: QueryRequest,
+    folder: Path,
+    progress: Progress,
+    one: Key | None,
+) -> _Source:
     count = len(store.versions)
     progress.start("state", Amount(count, store.bytes))
     share = Amount(1, store.bytes // max(1, count))
@@ -139,7 +170,10 @@ def _by_us(store: HdfsStore, request: QueryRequest, folder: Path, progress: Prog
     schema = arrow_schema(arrow, store.schema)
 
     def answered() -> Iterator[Any]:
-        rows = store_batches(arrow, store, done)
+        if one is not None:
+            rows = record_batches(arrow, store.schema, store.one(one, done))
+        else:
+            rows = store_batches(arrow, store, done)
         reader = arrow.RecordBatchReader.from_batches(schema, rows)
         return sql_batches(reader, sql, limit=request.limit, scratch=folder)
 
@@ -154,11 +188,11 @@ class _Decoded:
     read: Callable[[], Iterator[StateRow]]
 
     def rows(self) -> Iterator[dict[str, Plain]]:
-        key, value = self.store.schema.key, self.store.schema.value
+        shown = self.store.schema.shown
         for row in self.read():
             yield {
-                "key": plain_row(row.key, key),
-                "value": plain_row(row.value, value),
+                "key": plain_row(row.key, shown.key),
+                "value": plain_row(row.value, shown.value),
                 "partition_id": row.partition,
             }
 

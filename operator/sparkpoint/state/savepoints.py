@@ -25,7 +25,7 @@ from sparkpoint.state.errors import (
     UnsupportedStateError,
     WorkFolderError,
 )
-from sparkpoint.state.querystate import refusal_to_move
+from sparkpoint.state.querystate import placed_stores, refusal_to_move
 from sparkpoint.state.repartition import MovedStore, repartition_query
 from sparkpoint.state.sparkmove import (
     ROCKSDB,
@@ -124,9 +124,9 @@ def _queries_to_change(
     changing = _queries_in_other_partitions(repository, savepoint, partitions)
     name = savepoint.manifest.name
     if not changing:
-        raise NothingToDoError(
-            f"Savepoint {name} has no state, or has it in {partitions} partitions already."
-        )
+        has_state = any(query.operators for query in savepoint.manifest.queries)
+        how = f"has its state in {partitions} partitions already" if has_state else "has no state"
+        raise NothingToDoError(f"Savepoint {name} {how}.")
     check_settled(name, changing)
     return changing
 
@@ -140,10 +140,11 @@ def _queries_in_other_partitions(
         raise UnsupportedStateError(
             f"{partitions} partitions: a number from 1 to {MAX_PARTITIONS} is possible."
         )
+    changing = [query for query in manifest.queries if _pinned(query) not in (None, partitions)]
     records = repository.files(savepoint).files
     problems = [
         text
-        for query in manifest.queries
+        for query in changing
         for text in _problems(
             query, SavepointFiles(repository.store, records, prefix=query.prefix), partitions
         )
@@ -152,7 +153,7 @@ def _queries_in_other_partitions(
         raise UnsupportedStateError(
             f"Savepoint {manifest.name} cannot be repartitioned: {' '.join(problems)}"
         )
-    return [query for query in manifest.queries if _pinned(query) not in (None, partitions)]
+    return changing
 
 
 def _problems(query: QueryInfo, files: SavepointFiles, partitions: int) -> Iterator[str]:
@@ -161,8 +162,20 @@ def _problems(query: QueryInfo, files: SavepointFiles, partitions: int) -> Itera
             reason = refusal_by_spark(query, operator, partitions=partitions, read=files.read)
         else:
             reason = refusal_to_move(operator_of(operator), query.conf)
+            reason = reason or _unplaceable(query, operator, files)
         if reason is not None:
             yield f"operator {_called(query, operator)}: {reason}."
+
+
+def _unplaceable(query: QueryInfo, operator: OperatorInfo, files: SavepointFiles) -> str | None:
+    """Why it is not known where its keys belong; schemas tell, before a job is stopped for it."""
+    version = query.batch + 1
+    try:
+        for store in placed_stores(operator_of(operator), version=version, read=files.read):
+            store.placement.hasher()
+    except UnsupportedStateError as error:
+        return str(error).removesuffix(".")
+    return None
 
 
 def _called(query: QueryInfo, operator: OperatorInfo) -> str:

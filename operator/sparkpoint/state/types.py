@@ -5,13 +5,14 @@ needs to refuse it.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sparkpoint.checkpoint.jsonlog import Json, as_list, as_object, as_text, parse
 from sparkpoint.checkpoint.operators import schema_texts
 
 __all__ = ["Array", "Atom", "Column", "DataType", "Decimal", "StoreSchema", "Struct", "Unknown"]
-__all__ += ["parse_columns", "parse_store_schema"]
+__all__ += ["distinct", "parse_columns", "parse_store_schema"]
 
 _ATOMS = frozenset(
     {
@@ -83,6 +84,46 @@ class StoreSchema:
 
     key: tuple[Column, ...]
     value: tuple[Column, ...]
+
+    @property
+    def shown(self) -> "StoreSchema":
+        """With names that occur once, as whoever looks at rows sees them."""
+        return StoreSchema(_distinct_columns(self.key), _distinct_columns(self.value))
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """`sum`, `sum_1` for two that are called `sum`, as Spark calls what it keeps of every sum.
+
+    SQL does not tell upper from lower case.
+    """
+    given, found = {name.lower() for name in names}, list[str]()
+    used: set[str] = set()
+    for name in names:
+        unique, number = name, 0
+        while unique.lower() in used or (number and unique.lower() in given):
+            number += 1
+            unique = f"{name}_{number}"
+        used.add(unique.lower())
+        found.append(unique)
+    return found
+
+
+def _distinct_columns(columns: "tuple[Column, ...]") -> "tuple[Column, ...]":
+    names = distinct([column.name for column in columns])
+    return tuple(
+        Column(name, _distinct_type(column.type))
+        for name, column in zip(names, columns, strict=True)
+    )
+
+
+def _distinct_type(kind: DataType) -> DataType:
+    match kind:
+        case Struct(columns):
+            return Struct(_distinct_columns(columns))
+        case Array(element):
+            return Array(_distinct_type(element))
+        case _:
+            return kind
 
 
 def parse_store_schema(data: bytes, path: str) -> StoreSchema | None:

@@ -4,17 +4,14 @@ Spark is kept out of the worker itself: it prints, it may run out of memory, and
 gone when the worker is.
 """
 
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
+from sparkpoint.state.spark.process import how_ended, stop
 from sparkpoint.worker.errors import SparkError
 
-__all__ = ["run_child", "stop"]
-
-_GRACE = 3.0
-"""Seconds for the JVM to go; then it is killed with the process."""
+__all__ = ["run_child"]
 
 
 def run_child(module: str, order: str, scratch: Path) -> str:
@@ -30,24 +27,7 @@ def run_child(module: str, order: str, scratch: Path) -> str:
         stop(process)
     if code != 0 or not answer.exists():
         raise SparkError(
-            f"Spark ended {_how(code)} before it was done; its log is above. If it ran out of "
+            f"Spark ended {how_ended(code)} before it was done; its log is above. If it ran out of "
             "memory, give the driver more."
         )
     return answer.read_text()
-
-
-def stop(process: "subprocess.Popen[bytes]") -> None:
-    """End it, whatever it does."""
-    if process.poll() is not None:
-        return
-    process.terminate()
-    try:
-        process.wait(_GRACE)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
-def _how(code: int) -> str:
-    """An exit code in words."""
-    return f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"

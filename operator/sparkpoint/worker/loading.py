@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from sparkpoint.runtime.model import Document
+from sparkpoint.state.spark.checksums import damaged_files
 from sparkpoint.state.spark.session import FORMAT, local_session
 from sparkpoint.state.spark.words import condition_in
 
@@ -68,20 +69,28 @@ def main(order: Path, answer: Path) -> int:
     for query in wanted.queries:
         # The reader takes the provider from the offset log, but the format from the session.
         spark.conf.set(FORMAT, "2" if query.commits_version > 1 else "1")
+        if damaged := damaged_files(spark, query.checkpoint):
+            broken += [_of(query, each) for each in damaged]
+            continue
         try:
             frames = list(_frames(spark, query))
         except (PySparkException, Py4JJavaError) as error:
-            unread.append(f"{query.name}: {condition_in(str(error))}")
+            unread.append(_of(query, condition_in(str(error))))
             continue
         try:
             rows[query.name] = sum(frame.count() for frame in frames)
         except (PySparkException, Py4JJavaError) as error:
             if _SURROUNDINGS.search(str(error)):
                 raise
-            broken.append(f"{query.name}: {condition_in(str(error))}")
+            broken.append(_of(query, condition_in(str(error))))
     loaded = Loaded(rows=rows, broken=tuple(broken), unread=tuple(unread))
     answer.write_text(loaded.model_dump_json())
     return 0
+
+
+def _of(query: QueryToLoad, said: str) -> str:
+    """A savepoint of a single query's checkpoint has no folder to call it by."""
+    return f"{query.name}: {said}" if query.name else said
 
 
 def _frames(spark: "SparkSession", query: QueryToLoad) -> "Iterator[DataFrame]":

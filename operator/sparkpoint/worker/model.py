@@ -81,8 +81,8 @@ class Answer(Document):
     retry_helps: bool = False
     """Of a failure: whether the same command may succeed later."""
     kind: str | None = None
-    """Of a failure, or of an `Unknown` whose reason is certain, in one word: NameTaken,
-    Unreachable, SavepointUnreadable, …"""
+    """Of a failure, or of a trial without a verdict on the code whose reason is certain, in one
+    word: NameTaken, Unreachable, SavepointUnreadable, …"""
     unforeseen: bool = False
     """Of a failure: a fault of ours, whose trace is in the log."""
     savepoint: SavepointSummary | None = None

@@ -4,7 +4,8 @@ Spark takes whatever has the right types, and names tell only some of what it me
 a window has none, nor has the column of a sum. So the newest commit is taken off a copy of the
 savepoint, the new code does that batch again with its real input, and the state that it arrives at
 is compared with what the savepoint holds. Equal is evidence; a difference is shown with an example,
-and is no verdict: it may be what the new code is for.
+and is no verdict: it may be what the new code is for. Code that dies of rows which the job has
+taken is none that fits, either. And what could not be compared is not known to mean the same.
 """
 
 import json
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sparkpoint.checkpoint.errors import CheckpointError
+from sparkpoint.runtime.identity import folder_of_name
 from sparkpoint.runtime.model import RehearsalInfo, RehearsedQuery, Termination
 from sparkpoint.runtime.scratch import KEPT
 from sparkpoint.savepoint import (
@@ -29,10 +31,10 @@ from sparkpoint.savepoint.manifest import QueryInfo
 from sparkpoint.state.diff import Change, DiffRequest, StoreDiff, diff_state
 from sparkpoint.state.errors import StateError
 from sparkpoint.state.selection import Selection
-from sparkpoint.storage import DirectoryStore
+from sparkpoint.storage import DirectoryStore, Store
 from sparkpoint.storage.errors import StorageError
 from sparkpoint.worker.model import Answer
-from sparkpoint.worker.tasks.rehearse import Trial
+from sparkpoint.worker.tasks.rehearse import Trial, called
 from sparkpoint.worker.telling import Telling
 
 __all__ = ["Comparison", "Perform", "compare", "obstacle", "weighed"]
@@ -41,6 +43,9 @@ _BEFORE = "before"
 _LONGEST = 300
 _UNORDERED = "keyWithIndexToValue"
 """What joins number by the order in which rows come, which is another one each time."""
+_OF_THE_COPY = ("CANNOT_LOAD_STATE_STORE", "STATE_STORE_", "STREAMING_", "CHECKPOINT_FILE_")
+"""Errors that may be about the state from before the batch, which only this trial needs."""
+_FORESEEN = (SavepointError, StorageError, CheckpointError, StateError)
 
 Perform = Callable[[Trial, Telling], RehearsalInfo | Termination | None]
 
@@ -52,6 +57,8 @@ class Comparison:
     same: list[str] = field(default_factory=list)
     different: dict[str, str] = field(default_factory=dict)
     """Query -> how its state differs."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """Query -> what the code died of when it did the batch again."""
     unknown: dict[str, str] = field(default_factory=dict)
     """Query -> why nothing could be compared."""
 
@@ -79,9 +86,8 @@ def compare(
         ) as folder:
             replay = _Replay(repository, savepoint, trial, Path(folder))
             replay.run(chosen, perform, found, telling)
-    except (SavepointError, StorageError, CheckpointError, StateError) as error:
-        done = {*found.same, *found.different}
-        found.unknown |= {q.prefix: str(error) for q in chosen if q.prefix not in done}
+    except _FORESEEN as error:
+        found.unknown |= {query.prefix: str(error) for query in chosen}
     return found
 
 
@@ -119,14 +125,12 @@ class _Replay:
             self._trial, savepoint=_BEFORE, repository=uri, endpoint_url=None, keep=uri, order=None
         )
         info = perform(trial, telling)
-        seen = info.queries if isinstance(info, RehearsalInfo) else {}
-        made = None
+        seen = _by_folder(info) if isinstance(info, RehearsalInfo) else {}
         for query in queries:
-            why = _not_done(seen.get(query.prefix))
-            if why is None:
-                made = made or local.find(KEPT, namespace=self._namespace, job=self._job)
-                why = self._compared(query, local, made, found)
-            if why is not None:
+            again = seen.get(query.prefix) if query.prefix else _only(seen)
+            if (died := _died(again)) is not None:
+                found.failed[query.prefix] = died
+            elif (why := _not_done(again) or self._compared(query, local, found)) is not None:
                 found.unknown[query.prefix] = why
 
     def _take_back(self, local: Repository, queries: list[QueryInfo], telling: Telling) -> None:
@@ -135,14 +139,22 @@ class _Replay:
         whole = MaterializeRequest(mode=Mode.RESUME, sink_policy=SinkPolicy.IGNORE)
         self._repository.materialize(self._savepoint, copy, whole, progress=telling)
         for query in queries:
-            copy.child(query.prefix).delete(f"commits/{query.batch}")
+            place = copy.child(query.prefix)
+            place.delete(f"commits/{query.batch}")
+            _stand_in(place, query.batch - 2)
         request = CaptureRequest(namespace=self._namespace, job=self._job, name=_BEFORE)
         local.capture(copy, request)
 
-    def _compared(
-        self, query: QueryInfo, local: Repository, made: Savepoint, found: Comparison
-    ) -> str | None:
+    def _compared(self, query: QueryInfo, local: Repository, found: Comparison) -> str | None:
         """Note what differs; why nothing could be compared, if so."""
+        try:
+            return self._differing(query, local, found)
+        except _FORESEEN as error:
+            # Others may still be compared, or have died.
+            return str(error)
+
+    def _differing(self, query: QueryInfo, local: Repository, found: Comparison) -> str | None:
+        made = local.find(KEPT, namespace=self._namespace, job=self._job)
         after = next((q for q in made.manifest.queries if q.prefix == query.prefix), None)
         if after is None or after.batch != query.batch:
             return "the batch was not committed again"
@@ -156,6 +168,34 @@ class _Replay:
         else:
             found.same.append(query.prefix)
         return None
+
+
+def _stand_in(place: Store, batch: int) -> None:
+    """A savepoint has the offsets of the batch before its own, for whoever gives up the one in
+    flight. Nobody does so here, and Spark reads no further than the two last: any will do."""
+    if batch >= 0:
+        place.put(f"offsets/{batch}", [place.read(f"offsets/{batch + 1}")])
+
+
+def _by_folder(info: RehearsalInfo) -> dict[str, RehearsedQuery]:
+    """A rehearsal knows queries by the names that they have in the script."""
+    return {folder_of_name(name): query for name, query in info.queries.items()}
+
+
+def _only(seen: dict[str, RehearsedQuery]) -> RehearsedQuery | None:
+    """The one that a savepoint without folders can mean."""
+    return next(iter(seen.values())) if len(seen) == 1 else None
+
+
+def _died(query: RehearsedQuery | None) -> str | None:
+    """What the code itself, or the rows that it was given, made the batch die of."""
+    if query is None or query.verdict != "incompatible" or query.error is None:
+        return None
+    error = query.error
+    if error.type.startswith(_OF_THE_COPY):
+        return None
+    where = f" ({error.where})" if error.where else ""
+    return f"{error.type}: {error.message[:_LONGEST]}{where} {error.remedy or ''}".rstrip()
 
 
 def _not_done(query: RehearsedQuery | None) -> str | None:
@@ -190,16 +230,11 @@ def _shown(value: object) -> str:
 
 def weighed(answer: Answer, found: Comparison) -> Answer:
     """An answer that was `Compatible`, with what the comparison adds."""
-    notes = [f"{name}: its last batch, done again, made the same state." for name in found.same]
-    notes += [f"{name}: not compared, as {why}." for name, why in found.unknown.items()]
-    if not found.different:
+    same = found.same
+    notes = [f"{called(each)}: its last batch, done again, made the same state." for each in same]
+    problems = (*_told(found),)
+    if not problems:
         return answer.model_copy(update={"notes": tuple(notes)})
-    problems = tuple(
-        f"query {name}: STATE_DIFFERS: Spark takes the state, but this code makes other state of "
-        f"the last batch than was made of it: {how}. If that is what the change is for, or if the "
-        "query does not always compute the same, go on; else change it back."
-        for name, how in found.different.items()
-    )
     return answer.model_copy(
         update={
             "answer": "Unknown",
@@ -208,3 +243,24 @@ def weighed(answer: Answer, found: Comparison) -> Answer:
             "notes": tuple(notes),
         }
     )
+
+
+def _told(found: Comparison) -> Iterator[str]:
+    """A sentence for each query that does otherwise than before."""
+    for name, how in found.different.items():
+        yield (
+            f"query {called(name)}: STATE_DIFFERS: Spark takes the state, but this code makes "
+            f"other state of the last batch than was made of it: {how}. If that is what the change "
+            "is for, or if the query does not always compute the same, go on; else change it back."
+        )
+    for name, how in found.failed.items():
+        yield (
+            f"query {called(name)}: BATCH_FAILS: Spark takes the state, but this code cannot do "
+            f"the last batch again, which the job has done: {how}"
+        )
+    for name, why in found.unknown.items():
+        yield (
+            f"query {called(name)}: NOT_COMPARED: Spark takes the state, but whether this code "
+            f"means the same by it was not seen, as {why}. Try a savepoint of a later batch, or "
+            "leave this question out (--no-replay)."
+        )

@@ -42,6 +42,7 @@ class Telling(AbstractContextManager["Telling"]):
         trace: TracebackType | None,
     ) -> None:
         self._end.set()
+        self._thread.join()
 
     def start(self, what: str, total: Amount) -> None:
         """A phase begins."""

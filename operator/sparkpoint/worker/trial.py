@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from sparkpoint.runtime.client import AgentClientError, SyncAgentClient
 from sparkpoint.runtime.model import Progress, RehearsalInfo, Termination
 from sparkpoint.savepoint.progress import Amount
-from sparkpoint.worker.children import stop
+from sparkpoint.state.spark.process import stop
 from sparkpoint.worker.tasks.rehearse import Trial
 from sparkpoint.worker.telling import Telling
 

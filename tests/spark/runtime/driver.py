@@ -91,7 +91,7 @@ class Driver:
         """All that it has written so far."""
         return (self._root / "driver.log").read_text(errors="replace")
 
-    def await_true(self, what: Callable[[], object], seconds: float = 120) -> None:
+    def await_true(self, what: Callable[[], object], seconds: float = 400) -> None:
         """Wait until something holds; AssertionError if it does not, or the driver ends."""
         deadline = time.monotonic() + seconds
         while not what():
@@ -107,7 +107,7 @@ class Driver:
         """To everything in its process group, as Ctrl-C in a terminal does."""
         os.killpg(self.process.pid, signal.SIGINT)
 
-    def end(self, seconds: float = 120) -> Termination:
+    def end(self, seconds: float = 400) -> Termination:
         """Wait for its end; its last word, which agrees with its exit code."""
         try:
             code = self.process.wait(seconds)

@@ -1,5 +1,7 @@
 """How drivers end that are waited for, stopped through their agent, hurried or refused."""
 
+import json
+import shutil
 import signal
 from collections import Counter
 from dataclasses import replace
@@ -9,6 +11,8 @@ import pytest
 
 from sparkpoint.runtime.client import AgentRefusedError
 from sparkpoint.runtime.model import EndReason, SavepointRequest, StopRequest
+from sparkpoint.savepoint import Repository
+from sparkpoint.storage import DirectoryStore, open_store
 from tests.spark.runtime import truth
 from tests.spark.runtime.driver import Setting, agent_of, agent_options, driving
 from tests.spark.workloads.inputs import write_files
@@ -84,7 +88,7 @@ def test_a_stop_through_the_agent_takes_its_savepoint_before_the_process_ends(
     with driving(setting, "foreach_batch.py", *places(setting), options=options) as driver:
         driver.await_true(lambda: truth.committed(folder) >= 2)
         with agent_of(driver) as agent:
-            answer = agent.stop("upgrade-1", request, wait=60)
+            answer = agent.stop("upgrade-1", request, wait=400)
         termination = driver.end()
 
     assert answer.report is not None
@@ -99,6 +103,42 @@ def test_a_stop_through_the_agent_takes_its_savepoint_before_the_process_ends(
     assert truth.last(setting.root / "output") == truth.totals(truth.committed(folder))
 
 
+def test_the_savepoint_of_a_stop_that_interrupts_a_batch_has_it_done_again(
+    setting: Setting,
+) -> None:
+    repository = str(setting.root / "repository")
+    request = StopRequest(
+        savepoint_name="hurried",
+        savepoint=SavepointRequest(repository=repository),
+        budget_seconds=0.5,
+    )
+    options = agent_options(setting)
+    with driving(setting, "slow_batches.py", *places(setting), 120, 1, options=options) as driver:
+        driver.await_true((setting.root / "output" / "begun-1").exists)
+        with agent_of(driver) as agent:
+            answer = agent.stop("upgrade-1", request, wait=400)
+        driver.end()
+
+    assert answer.report is not None
+    assert not answer.report.clean
+    assert answer.savepoint is not None
+    assert answer.savepoint.result is not None, answer.error
+    assert answer.savepoint.result.batches == {"slow": 0}
+    assert answer.savepoint.result.pending
+    shutil.rmtree(setting.epoch_dir)
+    opened = Repository.open(open_store(repository))
+    opened.materialize(opened.find("hurried"), DirectoryStore(setting.epoch_dir))
+    assert not truth.is_clean(setting.checkpoint("slow"))
+    with driving(setting, "slow_batches.py", *places(setting), 0) as driver:
+        driver.await_true(lambda: truth.committed(setting.checkpoint("slow")) == FILES)
+    written = [
+        json.loads(line)["id"]
+        for file in (setting.root / "output").glob("[0-9]*/part-*")
+        for line in file.read_text().splitlines()
+    ]
+    assert Counter(written) == Counter(row.id for row in truth.rows(FILES))
+
+
 def test_a_batch_that_exceeds_the_budget_is_interrupted_and_repeated_later(
     setting: Setting,
 ) -> None:
@@ -107,7 +147,7 @@ def test_a_batch_that_exceeds_the_budget_is_interrupted_and_repeated_later(
     with driving(setting, "slow_batches.py", *places(setting), 120, options=options) as driver:
         driver.await_true(begun.exists)
         driver.signal(signal.SIGTERM)
-        termination = driver.end(30)
+        termination = driver.end(60)
     assert (termination.reason, termination.exit_code) == (EndReason.TERMINATED, 81)
     assert not termination.clean
     assert termination.queries["slow"].clean is False
@@ -126,7 +166,7 @@ def test_a_second_interrupt_ends_at_once(setting: Setting) -> None:
         driver.signal(signal.SIGINT)
         driver.await_true(lambda: "SIGINT was received" in driver.log)
         driver.signal(signal.SIGINT)
-        termination = driver.end(15)
+        termination = driver.end(60)
 
     assert (termination.reason, termination.exit_code) == (EndReason.TERMINATED, 81)
 

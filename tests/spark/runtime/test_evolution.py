@@ -14,7 +14,7 @@ from tests.spark.workloads.inputs import write_files
 
 SCRIPT = "evolved.py"
 FILES = 2
-FIRST = ("dedupe", "windows", "sessions", "join", "groups", "processor")
+FIRST = ("dedupe", "windows", "sessions", "join", "families", "groups", "processor")
 COMPATIBLE = ("compatible", None)
 OTHERWISE = ("unknown", "STATE_MEANS_OTHERWISE")
 KEY = ("incompatible", "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE")
@@ -32,22 +32,33 @@ VERDICTS = {
     "sessions-other": OTHERWISE,
     "join-renamed": OTHERWISE,
     "join-wider": VALUE,
+    "families-renamed": OTHERWISE,
     "groups-renamed": OTHERWISE,
     "groups-real": VALUE,
     "processor-more": COMPATIBLE,
     "processor-renamed": OTHERWISE,
+    "processor-other": OTHERWISE,
     "processor-text": ("incompatible", "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE"),
     "processor-timed": ("incompatible", "STATE_STORE_INVALID_CONFIG_AFTER_RESTART"),
 }
 
 
+PROCESSORS = [name for name in VERDICTS if name.startswith("processor")]
+OPERATORS = [name for name in VERDICTS if name not in PROCESSORS]
+
+
 @pytest.mark.soak
 # Apart: each of the processors has a Python of its own, which Spark waits for only so long.
-@pytest.mark.parametrize("first", [FIRST[:-1], FIRST[-1:]], ids=["operators", "processor"])
+@pytest.mark.parametrize(
+    "names",
+    [OPERATORS, PROCESSORS[:3], PROCESSORS[3:]],
+    ids=["operators", "processor", "other-processor"],
+)
 def test_what_a_new_version_does_to_its_state_is_known_before_it_runs(
-    tmp_path: Path, first: tuple[str, ...]
+    tmp_path: Path, names: list[str]
 ) -> None:
-    verdicts = {name: each for name, each in VERDICTS.items() if name.split("-")[0] in first}
+    verdicts = {name: VERDICTS[name] for name in names}
+    first = tuple(dict.fromkeys(name.partition("-")[0] for name in names))
     inputs, repository = tmp_path / "input", tmp_path / "repository"
     write_files(inputs, range(FILES))
     before = Setting(tmp_path / "first")

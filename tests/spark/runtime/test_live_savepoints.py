@@ -69,7 +69,7 @@ def capture(
     taken = []
     for number in range(count):
         asked = SavepointRequest(repository=repository.store.uri)
-        done = agent.savepoint(f"live-{number:03d}", asked, wait=120)
+        done = agent.savepoint(f"live-{number:03d}", asked, wait=400)
         assert done.state is OperationState.DONE, (done.error, driver.log[-2000:])
         assert done.result is not None
         taken.append(done.result)

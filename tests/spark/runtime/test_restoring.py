@@ -100,7 +100,7 @@ def test_a_savepoint_of_the_agent_knows_the_file_sinks_that_a_restore_must_cut(
         _await_files(driver, first, 4)
         with agent_of(driver) as agent:
             asked = SavepointRequest(repository=str(repository))
-            done = agent.savepoint("live", asked, wait=60)
+            done = agent.savepoint("live", asked, wait=400)
             assert done.state is OperationState.DONE, done.error
             sinks = {query.name: query.sink for query in agent.progress().queries}
         write_files(inputs, range(4, 6))

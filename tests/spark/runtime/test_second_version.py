@@ -37,12 +37,12 @@ def test_a_driver_is_captured_stopped_and_restored_on_the_second_version(tmp_pat
             f"spark-core_2.13-{VERSION}.jar"
         }
         with agent_of(driver) as agent:
-            live = agent.savepoint("live", asked, wait=60)
+            live = agent.savepoint("live", asked, wait=400)
             assert live.state is OperationState.DONE, live.error
             _await_files(driver, first, 4)
             write_files(inputs, range(4, 6))
             stop = StopRequest(savepoint_name="last", savepoint=asked)
-            stopped = agent.stop("upgrade", stop, wait=60)
+            stopped = agent.stop("upgrade", stop, wait=400)
             assert stopped.error is None, stopped.error
         termination = driver.end()
     assert (termination.reason, termination.clean) == (EndReason.STOPPED, True)

@@ -79,7 +79,7 @@ def test_sigterm_ends_a_script(tmp_path: Path, script: str, said: list[str]) -> 
     with driving(Setting(tmp_path), tmp_path / "script.py") as driver:
         driver.await_true(lambda: "READY" in driver.log)
         driver.signal(signal.SIGTERM)
-        termination = driver.end(20)
+        termination = driver.end(120)
 
     assert termination.reason is EndReason.TERMINATED
     assert (termination.exit_code, termination.clean) == (0, True)
@@ -98,7 +98,7 @@ def test_a_jvm_that_is_still_starting_does_not_stay_behind(tmp_path: Path) -> No
     with driving(setting, script) as driver:
         driver.await_true(begun.exists)
         driver.signal(signal.SIGTERM)
-        termination = driver.end(30)
+        termination = driver.end(120)
 
     assert termination.reason is EndReason.TERMINATED
     await_end(int(begun.read_text()))

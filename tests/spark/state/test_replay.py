@@ -14,9 +14,12 @@ from tests.unit.cli.running import run, run_well
 FILES = 2
 TOTALS = "rows.groupBy('k').agg(F.count('*'), F.sum('v'))"
 WINDOWS = "rows.groupBy('k', F.window('ts', '1 minute')).count()"
+SUMS = "rows.groupBy('k').agg(F.sum(F.lit(7).cast('long')), F.sum('v'))"
+"""Spark calls both columns of the state `sum`."""
 BEFORE = {
     "same": TOTALS,
     "rocks": TOTALS,
+    "sums": SUMS,
     "column": TOTALS,
     "filtered": TOTALS,
     "window": WINDOWS,
@@ -26,6 +29,7 @@ BEFORE = {
 """Query -> what has run."""
 AFTER = {
     **BEFORE,
+    "sums": SUMS.replace("F.sum('v')", "F.sum(F.col('v') * 2)"),
     "column": "rows.groupBy('k').agg(F.count('*'), F.sum(F.length('id').cast('long')))",
     "filtered": "rows.where('v > 300').groupBy('k').agg(F.count('*'), F.sum('v'))",
     "window": WINDOWS.replace("1 minute", "2 minutes"),
@@ -65,7 +69,7 @@ def nightly(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     write_files(tmp_path / "in", range(FILES))
 
     def finish(name: str, writer: DataStreamWriter) -> None:
-        provider = "rocksdb-changelog" if name == "rocks" else "hdfs"
+        provider = "rocksdb-changelog" if name in ("rocks", "sums") else "hdfs"
         for key, value in PROVIDERS[provider].items():
             spark.conf.set(key, value)
         ready = writer.option("checkpointLocation", str(tmp_path / "epoch" / name))

@@ -25,7 +25,10 @@ def main() -> None:
     for other in folders.glob("*"):
         if other != folder:
             shutil.rmtree(other)
-    with step("Running every query from each Spark to each", usually="20 to 40 min"):
+    with step(
+        "Running every query from each Spark to each",
+        usually="10 min, and 5 more to install the Sparks",
+    ):
         measured = measure(folder, before=SPARKS, after=SPARKS)
     content = document(measured, SPARKS)
     FILE.write_text(rendered(content))

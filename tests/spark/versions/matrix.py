@@ -18,7 +18,7 @@ from sparkpoint.state.survey import SavepointFiles
 from sparkpoint.storage import DirectoryStore
 from sparkpoint.storage.errors import NotFoundError
 from tests.spark.versions.attempts import FAILED, Answer, Order, answered
-from tests.spark.versions.queries import CASES, QUERIES, SECOND_FORMAT
+from tests.spark.versions.queries import CASES, QUERIES, SECOND_FORMAT, SINCE
 from tests.spark.versions.rows import FIRST, SECOND, write_half
 
 __all__ = ["SPARKS", "Case", "Measured", "checkpoint_key", "measure", "minor"]
@@ -65,7 +65,8 @@ def measure(
     write_half(FIRST, folder / "input")
     halves: dict[Cell, _Begun | str] = {}
     for spark in before:
-        halves |= _first_half(folder, repository, spark, chosen)
+        known = tuple(case for case in chosen if _is_known(case, spark))
+        halves |= _first_half(folder, repository, spark, known)
     begun = {cell: each for cell, each in halves.items() if isinstance(each, _Begun)}
     write_half(SECOND, folder / "input")
     results = {
@@ -81,6 +82,10 @@ def measure(
         for (query, provider, spark), each in begun.items()
     }
     return Measured(results, checkpoints)
+
+
+def _is_known(case: Case, spark: str) -> bool:
+    return all(minor(spark) >= SINCE.get(name, "") for name in case)
 
 
 @dataclass(frozen=True, slots=True)

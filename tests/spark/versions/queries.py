@@ -14,7 +14,7 @@ from tests.spark.versions.rows import WIDE, Row, all_rows
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CASES", "PROVIDERS", "QUERIES", "SECOND_FORMAT", "Query"]
+__all__ = ["CASES", "PROVIDERS", "QUERIES", "SECOND_FORMAT", "SINCE", "Query"]
 
 _PACKAGE = "org.apache.spark.sql.execution.streaming.state."
 _STORE = "spark.sql.streaming.stateStore"
@@ -175,6 +175,34 @@ def _pandas(frame: DataFrame) -> DataFrame:
     )
 
 
+def _processor(frame: DataFrame) -> DataFrame:
+    # Spark 3.5 has no such thing, not even its name.
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+    class Counting(StatefulProcessor):
+        def init(self, handle: StatefulProcessorHandle) -> None:
+            self._seen = handle.getValueState("seen", "n long")
+
+        def handleInputRows(  # noqa: N802 - the name that Spark calls
+            self,
+            key: Any,
+            rows: Any,
+            timerValues: Any,  # noqa: N803
+        ) -> Iterator["pd.DataFrame"]:
+            import pandas as pd
+
+            kept = self._seen.get()
+            n = (0 if kept is None else int(kept[0])) + sum(len(frame) for frame in rows)
+            self._seen.update((n,))
+            yield pd.DataFrame({"k": [key[0]], "n": [n]})
+
+        def close(self) -> None: ...
+
+    return frame.groupBy("k").transformWithStateInPandas(
+        Counting(), "k string, n long", "Update", "None"
+    )
+
+
 def _counts(rows: list[Row]) -> "Counter[Output]":
     return Counter(Counter(row.k for row in rows).items())
 
@@ -205,7 +233,11 @@ QUERIES = {
         _sessions, _ended_sessions, ("start", "k", "n"), providers=("rocksdb-changelog",)
     ),
     "applyInPandasWithState": Query(_pandas, _counts, ("k", "n"), "update", 1, providers=("hdfs",)),
+    "transformWithState": Query(_processor, _counts, ("k", "n"), "update", 1, ("rocksdb",)),
     "no state": Query(_stateless, _even, ("id", "side"), providers=("hdfs",)),
 }
+SINCE = {SECOND_FORMAT: "4.0", "transformWithState": "4.0"}
+"""The first version that has the provider or the query; 3.5 takes no notice of what it does not
+know, so that its state would be of the first format."""
 CASES = tuple((name, provider) for name, each in QUERIES.items() for provider in each.providers)
 """Every (query, provider) of the table."""

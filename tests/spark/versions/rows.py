@@ -56,11 +56,11 @@ def write_half(half: int, folder: Path) -> None:
 def _files(half: int) -> list[list[Row]]:
     if half == FIRST:
         return [list(_events(0, "L"))]
-    # The same again, which duplicates are; partners of half of them; and one event so late that
-    # the watermark passes all others.
+    # The same again, which duplicates are; partners of half of them; and an event on each side so
+    # late that the watermark passes all others. (Spark 3.5 has one watermark for each side.)
     partners = [row for row in _events(0, "R") if row.id % 2 == 0]
-    end = Row(_ROWS * 2, "end", 0, "L", _START + _LATER)
-    return [[*_events(0, "L"), *_events(_ROWS, "L"), *partners, end]]
+    ends = [Row(_ROWS * 2 + at, "end", 0, side, _START + _LATER) for at, side in enumerate("LR")]
+    return [[*_events(0, "L"), *_events(_ROWS, "L"), *partners, *ends]]
 
 
 def _events(since: int, side: str) -> Iterator[Row]:

@@ -101,13 +101,19 @@ def _is_lost(spark: SparkSession) -> bool:
         return True
 
 
+_WRAPPERS = {"STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR"}
+"""They say that a query has failed, and not of what."""
+
+
 def _died(message: str) -> Answer:
-    # The outermost only says that the query has failed.
     conditions = re.findall(r"\[([A-Z][A-Z0-9_.]+)\]", message)
-    named = [name for name in conditions if name != "STREAM_FAILED"]
+    # Those without a condition have at least a class.
+    causes = re.findall(r"(?:Caused by: |: )(?:[a-z]\w*\.)+(\w+(?:Error|Exception))", message)
+    named = [name for name in conditions if name not in _WRAPPERS] or causes[-1:]
     if "UnsupportedLogVersion" in message or "maximum supported log version" in message:
         named = ["UnsupportedLogVersion", *named]
-    return {"died": named[0] if named else "?", "of": message[:2000]}
+    # What Python itself says, of a name that this Spark does not have.
+    return {"died": named[0] if named else message.partition(":")[0], "of": message[:4000]}
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ def test_only_the_counts_of_all_that_was_fed_are_exact(tmp_path: Path) -> None:
     _write(tmp_path, 1, {**_counts(tmp_path), page: count + 1})
 
     assert not ledger.is_exact()
-    assert ledger.mistakes() == ["batch 1 is wrong"]
+    assert ledger.mistakes()[-1] == "batch 1 is wrong"
 
 
 def test_a_batch_too_many_is_a_mistake(tmp_path: Path) -> None:
@@ -81,7 +81,38 @@ def test_a_batch_too_many_is_a_mistake(tmp_path: Path) -> None:
     for batch in range(2):
         _write(tmp_path, batch, _counts(tmp_path))
 
-    assert ledger.mistakes()[0] == "1 files have become the batches [0, 1]"
+    assert ledger.mistakes() == ["1 files have become batches of the first [1, 1]"]
+
+
+def test_a_batch_may_have_two_files_but_none_may_be_lost_or_come_twice(tmp_path: Path) -> None:
+    """As a driver that is killed between two of Spark's logs leaves it."""
+    ledger = Ledger(tmp_path)
+    ledger.feed()
+    _write(tmp_path, 0, _counts(tmp_path))
+    ledger.feed()
+    ledger.feed()
+    assert not ledger.is_exact()
+
+    _write(tmp_path, 1, _counts(tmp_path))
+
+    assert ledger.is_exact()
+    assert ledger.mistakes() == []
+    ledger.feed()
+    assert not ledger.is_exact()
+    assert ledger.mistakes() == ["4 files have become batches of the first [1, 3]"]
+
+
+def test_what_a_rewind_left_behind_is_no_mistake_if_it_was_right(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    for batch in range(3):
+        ledger.feed()
+        _write(tmp_path, batch, _counts(tmp_path))
+    ledger.feed()
+
+    _write(tmp_path, 1, _counts(tmp_path))
+
+    assert ledger.is_exact()
+    assert ledger.mistakes() == []
 
 
 def test_the_example_can_be_made_to_fail() -> None:

@@ -1,6 +1,5 @@
 """A working directory like the one that the examples in the help assume."""
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,11 +27,12 @@ def worker_says(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[list[st
     def says(answer: str) -> list[list[str]]:
         asked: list[list[str]] = []
 
-        def worker(command: list[str], **_: object) -> "subprocess.CompletedProcess[bytes]":
+        def worker(command: list[str], log: Path) -> bytes:
             asked.append(command)
-            return subprocess.CompletedProcess(command, 0, stdout=answer.encode())
+            log.touch()
+            return answer.encode()
 
-        monkeypatch.setattr("sparkpoint.cli.work.workers.subprocess.run", worker)
+        monkeypatch.setattr("sparkpoint.cli.work.workers._run", worker)
         return asked
 
     return says

@@ -16,6 +16,7 @@ import pytest
 from sparkpoint.cli.answer import Settings, write_text
 from sparkpoint.cli.progress import Bar, shown_progress
 from sparkpoint.savepoint.progress import Amount
+from tests.support.ports import asked
 from tests.unit.cli.running import run_well
 
 BIN = Path(sys.executable).parent
@@ -122,7 +123,7 @@ def test_bash_completes_paths_where_we_have_nothing_to_say(here: Path) -> None:
         os.write(master, text.encode())
         shown = ""
         while until not in shown:
-            assert select.select([master], [], [], 30)[0], shown
+            assert select.select([master], [], [], 120)[0], shown
             shown += os.read(master, 65536).decode()
         return shown
 
@@ -188,8 +189,7 @@ def test_ctrl_c_ends_with_130_and_a_word_of_comfort() -> None:
             stderr=subprocess.PIPE,
             text=True,
         )
-        mute.settimeout(60)
-        connection, _ = mute.accept()  # it waits for an answer that does not come
+        connection = asked(mute, "/x")  # it waits for an answer that does not come
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
         connection.close()

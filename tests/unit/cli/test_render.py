@@ -12,6 +12,7 @@ from sparkpoint.cli.render.savepoints import (
     savepoint_text,
     verification_text,
 )
+from sparkpoint.cli.render.staterows import csv_lines
 from sparkpoint.savepoint import CaptureResult, MaterializeResult, Mode
 from sparkpoint.savepoint.catalogue import Unreadable
 from sparkpoint.savepoint.collect import CollectPlan, CollectResult
@@ -19,6 +20,7 @@ from sparkpoint.savepoint.manifest import Timing
 from sparkpoint.savepoint.retention import Kept, RetentionPlan
 from sparkpoint.savepoint.sinks import SinkAction
 from sparkpoint.savepoint.verify import Verification
+from sparkpoint.state.plain import Plain
 from sparkpoint.storage import Entry
 from tests.unit.cli.values import NOW, identity, query_info, savepoint
 
@@ -259,3 +261,14 @@ def test_a_checkpoint_before_its_first_commit_is_described_too() -> None:
     assert "none is committed" in text
     assert "before its first commit" in text
     assert text.endswith("hazards: none known")
+
+
+def test_no_value_of_a_struct_is_lost_where_that_of_the_first_row_is_null() -> None:
+    last: dict[str, Plain] = {"url": "/", "at": 7}
+
+    first_null = list(csv_lines([{"value": {"last": None}}, {"value": {"last": last}}]))
+    later_null = list(csv_lines([{"value": {"last": last}}, {"value": {"last": None}}]))
+
+    assert first_null[0] == "value.last\n"
+    assert first_null[2] == '"{""url"": ""/"", ""at"": 7}"\n'
+    assert later_null == ["value.last.url,value.last.at\n", "/,7\n", ",\n"]

@@ -13,7 +13,6 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -43,6 +42,7 @@ from sparkpoint.runtime.model import (
     Termination,
 )
 from sparkpoint.runtime.options import Options, parse_options
+from tests.support.waiting import await_true
 from tests.unit.cli.running import Outcome, make_checkpoint, run, run_well
 
 PROGRAM = Path(sys.executable).parent / "sparkpoint"
@@ -428,6 +428,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.kills
 @pytest.mark.parametrize(
     ("before", "arguments", "new"),
     [
@@ -514,20 +515,13 @@ def test_a_note_that_cannot_be_written_leaves_the_old_one(
 # --- the lock ------------------------------------------------------------------------------------
 
 
-def await_true(what: Callable[[], object], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def test_a_home_is_held_until_the_process_that_became_the_runtime_ends(here: Path) -> None:
     """The real runtime with a script that needs no Spark, and its real agent."""
     (here / "visits.py").write_text("import time\nprint('READY', flush=True)\ntime.sleep(600)\n")
     with (here / "log").open("wb") as log:
         process = subprocess.Popen([PROGRAM, "run", "--local", "visits.py"], stdout=log, stderr=log)
     try:
-        await_true(lambda: "READY" in (here / "log").read_text())
+        await_true(lambda: "READY" in (here / "log").read_text(), "a runtime that is ready")
         second = run("run", "--local", "visits.py")
         status = run_well("local", "status", "--json").document
         empty = run("local", "savepoint")
@@ -593,8 +587,10 @@ class Pretended:
 
 
 @pytest.fixture
-def job(here: Path, start: Start) -> Iterator[Pretended]:
+def job(here: Path, start: Start, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pretended]:
     """A run with a real agent, of a query that stands at batch 5."""
+    # Behind the other tests on a busy machine a capture would wait for minutes.
+    monkeypatch.setattr("sparkpoint.runtime.agent.child.stand_back", lambda pid: None)
     start("visits.py")
     home = home_at()
     make_checkpoint(home.epochs / "1/visits")
@@ -620,10 +616,12 @@ def job(here: Path, start: Start) -> Iterator[Pretended]:
     agent = start_agent(
         pretended,
         host="127.0.0.1",
-        port=int(note.url.rpartition(":")[2]),
+        port=0,
         token=home.token.read_text().strip(),
         savepoints=settings,
     )
+    # Somebody else may have taken the port that was chosen for it.
+    home.agent.write_text(note.model_copy(update={"url": agent.url}).model_dump_json())
     yield pretended
     agent.close()
     pretended.lock.close()

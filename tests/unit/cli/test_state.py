@@ -1,6 +1,7 @@
 """`sparkpoint state`: what it prints, what it refuses, and that it leaves nothing behind."""
 
 import json
+import os
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -141,6 +142,16 @@ def test_rows_are_printed_for_scripts() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "begins"), [("rows.csv", b"key.k,"), ("rows.parquet", b"PAR1"), ("rows", b"{")]
+)
+@pytest.mark.usefixtures("nightly")
+def test_a_file_is_written_as_its_name_says(name: str, begins: bytes) -> None:
+    run_well("state", "query", "nightly", "--output", name)
+
+    assert Path(name).read_bytes().startswith(begins)
+
+
 @pytest.mark.usefixtures("nightly")
 @pytest.mark.parametrize("form", ["json", "csv", "parquet"])
 def test_all_rows_go_to_a_file(form: str) -> None:
@@ -153,6 +164,20 @@ def test_all_rows_go_to_a_file(form: str) -> None:
         assert pyarrow.parquet.read_table("rows.parquet").num_rows == 47
     else:
         assert len(Path(f"rows.{form}").read_text().splitlines()) == 47 + (form == "csv")
+
+
+@pytest.mark.usefixtures("nightly")
+def test_links_and_pipes_are_not_replaced_by_rows(here: Path) -> None:
+    os.mkfifo(here / "pipe")
+    (here / "link").symlink_to(here / "pipe")
+
+    for name in ("pipe", "link", "/dev/null"):
+        for command in (("query", "nightly"), ("diff", "nightly", "nightly")):
+            refused = run("state", *command, "--output", name)
+            assert refused.code == 2
+            assert "no ordinary file" in refused.err
+    assert (here / "pipe").is_fifo()
+    assert (here / "link").is_symlink()
 
 
 def test_a_diff_tells_counts_and_samples(nightly: Path) -> None:
@@ -180,22 +205,27 @@ def test_a_diff_tells_counts_and_samples(nightly: Path) -> None:
     ("arguments", "code", "kind"),
     [
         (("query", "nightly", "--where", "key.nobody = 1"), 2, "BadQuery"),
+        (("query", "nightly", "--where", "key.k = '\udcff' AND key.n = 1"), 2, "BadQuery"),
         (("query", "nightly", "--sql", "DROP TABLE state"), 2, "BadQuery"),
         (("query", "nightly", "--format", "parquet"), 2, "BadQuery"),
         (("query", "nightly", "--output", "nowhere/rows.json"), 2, "BadQuery"),
         (("query", "nightly", "--limit", "0"), 2, "Usage"),
         (("query", "nightly", "--operator", "7"), 4, "NoSuchState"),
         (("query", "nightly", "--store", "nobody"), 4, "NoSuchState"),
+        (("query", "nightly", "--variable", "nobody"), 4, "NoSuchState"),
         (("query", "nightly", "--query", "nobody"), 4, "NoSuchState"),
         (("query", "nobody"), 4, "NoSuchSavepoint"),
         (("diff", "nightly", "nobody"), 4, "NoSuchSavepoint"),
         (("diff", "nightly", "nightly", "--operator", "7"), 4, "NoSuchState"),
+        (("diff", "nightly", "nightly", "--store", "nobody"), 4, "NoSuchState"),
         (("diff", "nightly", "nightly", "--output", "nowhere/x.parquet"), 2, "BadQuery"),
         (("migrate", "nightly", "--name", "nightly"), 3, "NameTaken"),
         (("migrate", "nobody"), 4, "NoSuchSavepoint"),
         (("check", "--savepoint", "nobody"), 4, "NoSuchSavepoint"),
         (("check", "--savepoint", "nightly", "--conf", "x=1"), 2, "BadQuery"),
-        (("check", "--savepoint", "nightly", "--", "nobody.py"), 2, "BadQuery"),
+        (("check", "--savepoint", "nightly", "--spark-version", "newest"), 2, "BadQuery"),
+        (("check", "--savepoint", "nightly", "--master", "yarn"), 2, "BadQuery"),
+        (("check", "--savepoint", "nightly", "--", "nobody.py"), 4, "NotFound"),
     ],
 )
 @pytest.mark.usefixtures("nightly")
@@ -222,6 +252,7 @@ def test_files_alone_can_say_no_but_never_yes() -> None:
 
     assert (unknown.code, unknown.document["verdict"]) == (1, "unknown")
     assert unknown.document["rehearsed"] is False
+    assert "Give a script behind `--`" in unknown.document["message"]
     assert "pinned to 4; 9 will have no effect" in noted.document["notes"][0]
 
 
@@ -254,8 +285,36 @@ def test_the_verdict_of_a_trial_is_the_exit_code(
     assert (len(found) if isinstance(problems, int) else found) == problems
     (command,) = asked
     assert command[1:4] == ["-m", "sparkpoint.worker", "rehearse"]
-    assert "--replay" in command
+    assert {"--replay", "--single"} <= {*command}
     assert command[-3:] == ["--", "visits.py", "--x=1"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ('{"answer":"Compatible","message":"Well."}', 1),
+        ('{"answer":"Incompatible","problems":["log: of another version."]}', 2),
+    ],
+)
+@pytest.mark.usefixtures("nightly")
+def test_a_trial_with_another_spark_is_no_verdict_on_the_one_that_was_asked_for(
+    worker_says: Callable[[str], list[list[str]]],
+    monkeypatch: pytest.MonkeyPatch,
+    answer: str,
+    told: int,
+) -> None:
+    worker_says(answer)
+    monkeypatch.setattr("importlib.metadata.version", lambda _: "4.3.0")
+    Path("visits.py").write_text("")
+    check = ("state", "check", "--savepoint", "nightly", "--json", "--spark-version")
+
+    other = run(*check, "4.2.1", "--", "visits.py")
+    same = run(*check, "4.3.7", "--", "visits.py")
+
+    assert (other.code, other.document["verdict"]) == (1, "unknown")
+    assert len(other.document["problems"]) == told
+    assert "tried with Spark 4.3.0" in other.document["problems"][-1]
+    assert same.document["verdict"] != "unknown"
 
 
 @pytest.mark.usefixtures("nightly")

@@ -40,6 +40,8 @@ class FakeDriver:
     """It fails as soon as its gate opens."""
     complaint: str = "the state cannot be read"
     silent: bool = False
+    tells_time: bool = True
+    """Agents of older versions do not."""
     hasty: bool = False
     """It is gone as soon as a stop is done, before anybody can ask how it went."""
     stops: dict[str, tuple[StopRequest, StopOperation]] = field(default_factory=dict)
@@ -140,6 +142,7 @@ class FakeDriver:
             phase=self.phase,
             gate=GateInfo(epoch=self.epoch, state=state),
             queries=queries,
+            now=now if self.tells_time else None,
         )
 
     def _query(self, now: datetime) -> QueryProgress:

@@ -57,6 +57,8 @@ class World:
     """Drivers that fail as soon as they may begin."""
     answers: Callable[[Object], Answer | None] = lambda pod: {"answer": "Removed"}
     """What a worker pod says; None: nothing yet."""
+    skew: timedelta = timedelta(0)
+    """By which the clocks of the drivers' nodes are ahead of the operator's."""
     unschedulable: bool = False
     complaint: str = "the state cannot be read"
     """What a broken driver says."""
@@ -73,7 +75,7 @@ class World:
         for pod in self.cluster.present(PODS, NAMESPACE):
             if (pod.get("status") or {}).get("podIP") == url.split("//")[1].split(":")[0]:
                 driver = self.drivers.get(metadata(pod)["uid"])
-                return FakeAgent(driver, token, self.now, self.cluster.count)
+                return FakeAgent(driver, token, self.now + self.skew, self.cluster.count)
         return FakeAgent(None, token, self.now, self.cluster.count)
 
     def step(self) -> None:
@@ -123,7 +125,7 @@ class World:
             return
         driver = self.drivers[uid]
         before = driver.phase
-        driver.advance(self.now)
+        driver.advance(self.now + self.skew)
         if before == "running":
             self.opened.append(metadata(pod)["name"])
         self._keep_batches(pod)

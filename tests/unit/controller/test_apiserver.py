@@ -3,7 +3,9 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import pytest
 from aiohttp import web
@@ -19,6 +21,7 @@ from sparkpoint.controller.errors import (
     NotFoundError,
     ThrottledError,
     UnavailableError,
+    UnfitError,
     UnprocessableError,
 )
 
@@ -34,12 +37,16 @@ class Server:
         self._answers, self._headers = list(answers), headers or {}
         self.counted: list[tuple[str, str, str]] = []
         self.asked: list[tuple[str, str, Any, str]] = []
+        self.heard: list[tuple[str | None, bool]] = []
+        self.paths: list[str] = []
+        """As they came, before anything was decoded."""
 
     async def _answer(self, request: web.Request) -> web.Response:
         text = await request.text()
         body = json.loads(text) if text else None
         token = request.headers.get("Authorization", "")
         self.asked.append((request.method, request.path_qs, body, token))
+        self.paths.append(request.raw_path)
         status, answer = self._answers.pop(0)
         return web.json_response(answer, status=status, headers=self._headers)
 
@@ -60,6 +67,7 @@ class Server:
                 client.ApiClient(settings),
                 timeout=5,
                 asked=lambda *request: self.counted.append(request),
+                hear=lambda date, took: self.heard.append((date, took < 5)),
             )
             try:
                 return await call(connection)
@@ -85,6 +93,19 @@ def test_who_wrote_which_field_is_left_out() -> None:
     assert [one, *many] == [POD, POD]
 
 
+def test_every_answer_tells_the_time_of_the_api_server() -> None:
+    server = Server((200, POD), (429, refusal("TooManyRequests")), headers={"Date": "then"})
+
+    async def ask(cluster: ApiServer) -> None:
+        await cluster.get(PODS, "shop", "a")
+        with pytest.raises(ThrottledError):
+            await cluster.get(PODS, "shop", "a")
+
+    server.run(ask)
+
+    assert server.heard == [("then", True), ("then", True)]
+
+
 def test_an_object_is_read_with_the_token() -> None:
     server = Server((200, POD))
 
@@ -102,6 +123,26 @@ def test_our_own_kinds_and_nodes_have_their_own_paths() -> None:
     server.run(lambda cluster: cluster.get(NODES, None, "n1"))
 
     assert server.asked[0][1] == "/api/v1/nodes/n1"
+
+
+def test_a_name_is_one_part_of_a_path() -> None:
+    server = Server((200, POD))
+
+    server.run(lambda cluster: cluster.get(PODS, "shop", "a?b#c"))
+
+    assert server.paths == [f"/api/v1/namespaces/shop/pods/{quote('a?b#c', safe='')}"]
+
+
+@pytest.mark.parametrize(
+    "name", [".", "..", "", "../../bank/pods/a", "a/../../../bank/pods/a", "a/status", "%2e%2e"]
+)
+def test_what_can_be_no_name_is_not_asked_for(name: str) -> None:
+    server = Server()
+
+    with pytest.raises(NotFoundError, match="no name"):
+        server.run(lambda cluster: cluster.get(PODS, "shop", name))
+
+    assert server.asked == []
 
 
 def test_a_list_is_read_page_by_page_and_its_items_are_whole() -> None:
@@ -230,3 +271,30 @@ def test_kopf_gets_the_same_credentials() -> None:
 
     assert found["token"] == "secret"
     assert found["server"].startswith("http://127.0.0.1:")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        "{apiVersion: v1, kind: Config, contexts: [], users: [], clusters: []}",
+        "",
+        "just text",
+        "a: [",
+        "[a, list]",
+    ],
+)
+def test_an_operator_without_a_way_to_the_api_server_says_so(
+    content: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    file = tmp_path / "config"
+    if content is not None:
+        file.write_text(content)
+    monkeypatch.setattr("kubernetes.aio.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(file))
+    context = None if content is None else "nowhere"
+
+    with pytest.raises(
+        UnfitError, match=r"^No kubeconfig says where the API server is: .*\w\. Run .*KUBECONFIG"
+    ):
+        asyncio.run(ApiServer.connect(context, asked=lambda *_: None, hear=lambda *_: None))

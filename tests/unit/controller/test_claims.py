@@ -8,9 +8,14 @@ import pytest
 
 from sparkpoint.controller.claims import CLAIM_NAME, Claims
 from sparkpoint.controller.cluster import LEASES
-from sparkpoint.controller.errors import ForbiddenError, NotFoundError, UnavailableError
+from sparkpoint.controller.errors import (
+    ConflictError,
+    ForbiddenError,
+    NotFoundError,
+    UnavailableError,
+)
 from sparkpoint.controller.keys import Key
-from sparkpoint.controller.metrics import Metrics
+from sparkpoint.controller.metrics import JobFigures, Metrics
 from sparkpoint.controller.passes import Gate, Passes, Requeue
 from tests.unit.controller.fakecluster import FakeCluster
 
@@ -90,6 +95,38 @@ def test_a_release_stops_serving_before_it_can_be_followed() -> None:
         releases.serve(releases.one, after=121)
 
 
+def test_a_claim_that_somebody_touched_meanwhile_is_still_ours(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    releases = Releases()
+    releases.serve(releases.one)
+    refusals = [ConflictError("modified")]
+    releases.cluster.refuse = lambda verb, what: (
+        refusals.pop() if verb == "replace" and refusals else None
+    )
+
+    assert releases.serve(releases.one, after=31) == [True]
+    assert not refusals
+    assert not releases.one.notes()
+    assert not caplog.records
+
+
+def test_a_lease_that_a_person_wrote_may_lack_anything() -> None:
+    releases = Releases()
+    spec = {"holderIdentity": "team-a/sparkpoint-operator"}
+    about = {"name": CLAIM_NAME, "namespace": "shop"}
+    releases.cluster.add(
+        {
+            "apiVersion": LEASES.api_version,
+            "kind": LEASES.kind,
+            "metadata": about,
+            "spec": spec,
+        }
+    )
+
+    assert releases.serve(releases.one) == [True]
+
+
 def test_the_next_replica_of_a_release_goes_on_at_once() -> None:
     releases = Releases()
     releases.serve(releases.one)
@@ -145,11 +182,16 @@ def test_a_right_that_is_missing_is_told_and_nothing_is_done() -> None:
 
 
 def test_a_pass_over_a_job_that_is_served_elsewhere_does_nothing() -> None:
-    releases = Releases()
+    releases, metrics, key = Releases(), Metrics(), Key("shop", "visits")
     releases.serve(releases.one)
-    passes = Passes("job", Gate(1), Metrics(), serves=releases.other.serves)
+    # As it was when it was ours.
+    metrics.seen("job", key, "Running")
+    metrics.figures(key, JobFigures(savepoint_at=1.0))
+    passes = Passes("job", Gate(1), metrics, serves=releases.other.serves)
 
     async def work(_: Key) -> Requeue:
         pytest.fail("another release looks after it")
 
-    assert asyncio.run(passes.run(Key("shop", "visits"), work)).seconds == 30
+    assert asyncio.run(passes.run(key, work)).seconds == 30
+    assert "visits" not in metrics.render()
+    assert 'sparkpoint_operator_resources{kind="job"' not in metrics.render()

@@ -212,6 +212,21 @@ def test_what_belongs_to_somebody_else_stays() -> None:
     assert stale_pods(JOB, [foreign, pod("a4", "driver", 2, 4)], RECORD) == []
 
 
+@pytest.mark.parametrize("epoch", ["two", "", "-1", "2.0"])
+def test_a_pod_with_labels_that_mean_nothing_neither_goes_nor_holds_others_up(epoch: str) -> None:
+    odd = {"job": "visits", "epoch": epoch, "attempt": "5"}
+    running = thing("a", labels={**odd, "role": "executor"}, status={"phase": "Running"})
+    ended = thing("b", labels={**odd, "role": "driver"}, status={"phase": "Succeeded"})
+    former = thing("c", labels={"epoch": "1", "attempt": "1"})
+    kept = lingering("d", 1, 1)
+    metadata(kept)["labels"]["sparkpoint.dev/epoch"] = epoch
+    pods = [running, ended, kept]
+
+    assert lingering_pods(JOB, pods, RECORD) == []
+    assert stale_pods(JOB, pods, RECORD) == []
+    assert stale_objects(JOB, [former, running], pods, RECORD) == [former]
+
+
 def test_objects_of_attempts_that_are_over_go() -> None:
     found = [
         thing("old", labels={"epoch": "2", "attempt": "4"}),

@@ -6,6 +6,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from sparkpoint.controller.errors import UnfitError
 from sparkpoint.controller.health import serve_health
 from sparkpoint.controller.keys import Key
 from sparkpoint.controller.metrics import JobFigures, Metrics
@@ -115,3 +116,13 @@ def test_the_page_fails_with_the_sentence(
     found, text = asyncio.run(story())
     assert found == status
     assert ("No pass has ended for 1000 s" in text) is acts
+
+
+def test_a_port_that_is_taken_is_told_in_a_sentence() -> None:
+    async def story() -> None:
+        async with serve_health(0, metrics=Metrics()) as port:
+            with pytest.raises(UnfitError, match=f"port {port}: .* --health-port"):
+                async with serve_health(port, metrics=Metrics()):
+                    pytest.fail("two servers on one port")
+
+    asyncio.run(story())

@@ -1,14 +1,17 @@
 """Of several operators one acts; another takes over when it stops."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import NoReturn
+from typing import Any, NoReturn
+from unittest.mock import AsyncMock
 
 import pytest
 
 from sparkpoint.controller import leadership
-from sparkpoint.controller.cluster import LEASES, PODS
+from sparkpoint.controller.agents import Agent
+from sparkpoint.controller.cluster import LEASES, PODS, Kind, Object
 from sparkpoint.controller.errors import ConflictError, ForbiddenError, UnavailableError
 from sparkpoint.controller.leadership import (
     FencedCluster,
@@ -17,6 +20,7 @@ from sparkpoint.controller.leadership import (
     fenced,
     identity_on,
 )
+from sparkpoint.runtime.model import SavepointRequest, StopRequest
 from tests.unit.controller.fakecluster import FakeCluster
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "shop"}}
@@ -88,6 +92,12 @@ def test_the_holder_stops_acting_before_the_other_one_begins() -> None:
     assert held[-1] == (False, True)
 
 
+def test_one_that_hangs_is_followed_within_twenty_seconds() -> None:
+    seen_late = looks_late = leadership._RENEWAL
+
+    assert seen_late + leadership._TERMS.others + looks_late < 20
+
+
 def test_one_that_comes_back_finds_the_other_one_acting() -> None:
     replicas = Replicas()
     replicas.renew(replicas.one, replicas.other)
@@ -97,18 +107,57 @@ def test_one_that_comes_back_finds_the_other_one_acting() -> None:
     assert replicas.renew(replicas.one) == (False, True)
 
 
+async def _end(operator: Leadership, just_before: Callable[[], None] = lambda: None) -> None:
+    task = asyncio.create_task(operator.keep())
+    await asyncio.sleep(0)
+    just_before()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
 def test_a_lease_that_is_given_back_is_taken_at_once() -> None:
     replicas = Replicas()
 
-    async def end() -> None:
-        task = asyncio.create_task(replicas.one.keep())
-        await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-    asyncio.run(end())
+    asyncio.run(_end(replicas.one))
 
     assert replicas.renew(replicas.other, after=1) == (False, True)
+
+
+def test_nobody_gives_back_what_another_one_holds_by_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The API server answered so late that the other one took over meanwhile."""
+    replicas = Replicas()
+    replicas.renew(replicas.one, replicas.other)
+    answers = replicas.cluster.get
+
+    async def late(kind: Kind, namespace: str | None, name: str) -> Object:
+        monkeypatch.setattr(replicas.cluster, "get", answers)
+        for _ in range(14):
+            replicas.time.seconds += 1
+            await replicas.other.renew()
+        return await answers(kind, namespace, name)
+
+    asyncio.run(_end(replicas.one, lambda: monkeypatch.setattr(replicas.cluster, "get", late)))
+
+    lease = replicas.cluster.find(LEASES, "system", "sparkpoint-operator")
+    assert lease is not None
+    assert lease["spec"]["holderIdentity"] == "other"
+    assert replicas.other.holds()
+
+
+def test_whoever_ends_does_not_wait_for_an_api_server_that_hangs(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    replicas = Replicas()
+    replicas.renew(replicas.one)
+    monkeypatch.setattr(leadership, "_PATIENCE", 0.01)
+
+    async def never(*_: object) -> NoReturn:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    asyncio.run(_end(replicas.one, lambda: monkeypatch.setattr(replicas.cluster, "get", never)))
+
+    assert "could not be given back: no answer within" in caplog.text
 
 
 def test_an_api_server_that_is_away_ends_the_lease_in_time() -> None:
@@ -162,6 +211,46 @@ def test_a_frozen_operator_that_wakes_up_writes_nothing_before_it_has_looked() -
     with pytest.raises(NotLeaderError):
         asyncio.run(frozen.create(POD))
     assert not replicas.cluster.find(PODS, "shop", "p")
+
+
+EFFECTS: dict[str, Callable[[Agent], Coroutine[Any, Any, object]]] = {
+    "stop": lambda agent: agent.stop("upgrade-1", StopRequest()),
+    "savepoint": lambda agent: agent.savepoint("mine", SavepointRequest(repository="/r")),
+    "open_gate": lambda agent: agent.open_gate(2),
+}
+
+
+@pytest.mark.parametrize("effect", EFFECTS)
+def test_a_frozen_operator_that_wakes_up_asks_no_agent_that_it_dialled_before(effect: str) -> None:
+    replicas, asked = Replicas(), AsyncMock()
+    replicas.renew(replicas.one, replicas.other)
+    agent = fenced(lambda url, token: asked, replicas.one)("http://a", "t")
+    asyncio.run(EFFECTS[effect](agent))
+    before = len(asked.method_calls)
+    for _ in range(20):
+        replicas.renew(replicas.other, after=1)
+
+    with pytest.raises(NotLeaderError):
+        asyncio.run(EFFECTS[effect](agent))
+
+    assert (before, len(asked.method_calls)) == (1, 1)
+
+
+def test_whoever_waits_may_look_at_what_an_agent_does() -> None:
+    replicas, asked = Replicas(), AsyncMock()
+    replicas.renew(replicas.one, replicas.other)
+    agent = fenced(lambda url, token: asked, replicas.one)("http://a", "t")
+    replicas.renew(replicas.other, after=20)
+
+    asyncio.run(_look(agent))
+
+    assert [call[0] for call in asked.method_calls] == ["progress", "get_stop", "get_savepoint"]
+
+
+async def _look(agent: Agent) -> None:
+    await agent.progress()
+    await agent.get_stop("upgrade-1", wait=1)
+    await agent.get_savepoint("mine")
 
 
 def test_two_operators_of_one_host_are_two() -> None:

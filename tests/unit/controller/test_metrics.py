@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Mapping
+from datetime import timedelta
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -15,6 +16,7 @@ from tests.unit.controller.simulation import KEY, NAME, NAMESPACE, SPEC, Simulat
 
 Samples = dict[tuple[tuple[str, str], ...], float]
 NEW_CODE = {"application": {"script": {"path": "/opt/job/better.py"}}}
+HOURLY = {**SPEC["savepoints"], "schedule": "0 * * * *"}
 VISITS = {"namespace": NAMESPACE, "job": NAME}
 
 
@@ -71,6 +73,16 @@ def test_prometheus_can_read_the_page() -> None:
     used = one(page, "process_cpu_seconds_total")
     assert used is not None
     assert 0 < used <= time.process_time() + 0.001
+
+
+def test_what_a_clock_that_was_set_back_measured_lowers_no_sum() -> None:
+    metrics = Metrics()
+    metrics.ended("Upgrade", "Succeeded", seconds=40.0, downtime=2.0)
+    metrics.ended("Upgrade", "Succeeded", seconds=-40.0, downtime=-2.0)
+
+    page, upgrade = metrics.render(), {"kind": "Upgrade"}
+    assert one(page, "sparkpoint_operation_seconds_sum", upgrade) == 40.0
+    assert one(page, "sparkpoint_operation_downtime_seconds_sum", upgrade) == 2.0
 
 
 def test_resources_are_counted_by_phase_and_those_that_go_are_not() -> None:
@@ -174,6 +186,53 @@ def test_what_is_known_of_savepoints_is_told_and_goes_with_the_job() -> None:
     simulation.settle(lambda: is_released(simulation))
     simulation.operator.jobs.forget(KEY)
     assert f'job="{NAME}"' not in page_of(simulation)
+
+
+def test_a_job_that_never_had_a_savepoint_says_for_how_long() -> None:
+    simulation = timed(Simulation({**SPEC, "savepoints": HOURLY}))
+    simulation.settle(simulation.is_running)
+    simulation.world.now += timedelta(minutes=30)
+    simulation.run_pass()
+
+    page = page_of(timed(simulation))
+    missing = one(page, "sparkpoint_savepoint_missing_seconds", VISITS)
+    assert missing is not None
+    assert missing >= 1800
+    assert one(page, "sparkpoint_savepoint_age_seconds", VISITS) is None
+
+    simulation.edit(**NEW_CODE)
+    simulation.settle(lambda: simulation.is_running() and simulation.status["epoch"] == 2)
+    page = page_of(simulation)
+    assert one(page, "sparkpoint_savepoint_missing_seconds", VISITS) is None
+    assert one(page, "sparkpoint_savepoint_age_seconds", VISITS) is not None
+
+
+def test_no_savepoint_is_expected_of_a_job_without_a_repository() -> None:
+    bare = {key: SPEC[key] for key in SPEC if key != "savepoints"}
+    simulation = Simulation({**bare, "upgrade": {"mode": "LastCommit"}})
+    simulation.settle(simulation.is_running)
+    simulation.run_pass()
+
+    page = page_of(simulation)
+    assert samples(page, "sparkpoint_savepoint_missing_seconds") == {}
+    assert samples(page, "sparkpoint_savepoint_expected") == {}
+
+
+def test_no_newer_savepoint_is_expected_of_a_job_that_stands() -> None:
+    simulation = Simulation({**SPEC, "savepoints": HOURLY})
+    simulation.settle(simulation.is_running)
+    page = page_of(simulation)
+    assert one(page, "sparkpoint_savepoint_interval_seconds", VISITS) == 3600
+    assert one(page, "sparkpoint_savepoint_expected", VISITS) == 1
+
+    simulation.edit(suspend=True)
+    simulation.settle(lambda: simulation.status["phase"] == "Suspended")
+    simulation.run_pass()
+
+    page = page_of(simulation)
+    assert one(page, "sparkpoint_savepoint_age_seconds", VISITS) is not None
+    assert one(page, "sparkpoint_savepoint_interval_seconds", VISITS) is None
+    assert one(page, "sparkpoint_savepoint_expected", VISITS) is None
 
 
 def test_only_a_savepoint_that_was_found_good_counts_as_verified() -> None:

@@ -39,6 +39,17 @@ def test_alerts_are_about_metrics_that_there_are() -> None:
     assert asked_for(rule["expr"] for rule in rules) <= known
 
 
+def test_drivers_are_scraped_with_the_label_that_the_dashboard_finds_them_by() -> None:
+    board = (DOCS.parent / "helm/sparkpoint/files/dashboard.json").read_text()
+    blocks = re.findall(r"```yaml\n(.*?)```", PAGE, re.S)
+    scraping = [block for block in blocks if "__meta_kubernetes_pod_label_" in block]
+
+    assert len(scraping) == 2
+    assert 'sparkpoint_dev_job=~\\"$job\\"' in board
+    for block in scraping:
+        assert re.search(r"(targetLabel|target_label): sparkpoint_dev_job\}", block)
+
+
 def test_every_example_on_the_pages_is_yaml() -> None:
     for page in ("observability.md", "security.md"):
         for block in re.findall(r"```yaml\n(.*?)```", (DOCS / page).read_text(), re.S):

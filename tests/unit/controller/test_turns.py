@@ -32,6 +32,15 @@ class Passes:
         await self.gate.wait()
         return Requeue(seconds=self.seconds, released=self.released)
 
+    async def seen_times(self, count: int) -> None:
+        """Wait until so many passes have begun."""
+        await until(lambda: len(self.seen) >= count)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    while not holds():  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
+
 
 async def settle() -> None:
     for _ in range(10):
@@ -54,7 +63,8 @@ def test_a_change_gives_a_turn_and_many_before_it_give_one() -> None:
         turns.notify(KEY)
         turns.notify(KEY)
         turns.notify(OTHER)
-        await asyncio.sleep(0.01)
+        await passes.seen_times(2)
+        await settle()
 
     assert told(story).seen == [KEY, OTHER]
 
@@ -63,13 +73,14 @@ def test_a_change_during_a_pass_gives_another_turn_after_it() -> None:
     async def story(passes: Passes, turns: Turns) -> None:
         passes.gate.clear()
         turns.notify(KEY)
-        await asyncio.sleep(0.01)
+        await passes.seen_times(1)
         turns.notify(KEY)
         turns.notify(KEY)
         await settle()
         assert passes.seen == [KEY]
         passes.gate.set()
-        await asyncio.sleep(0.01)
+        await passes.seen_times(2)
+        await settle()
 
     assert told(story).seen == [KEY, KEY]
 
@@ -90,7 +101,8 @@ def test_a_change_is_not_held_up_by_a_later_turn() -> None:
         assert passes.seen == []
         turns.notify(KEY)
         turns.notify(KEY, within=3600)
-        await asyncio.sleep(0.01)
+        await passes.seen_times(1)
+        await settle()
 
     assert told(story).seen == [KEY]
 
@@ -112,7 +124,8 @@ def test_a_turn_keeps_nothing_of_who_gave_it() -> None:
     async def story(passes: Passes, turns: Turns) -> None:
         copy_context().run(handle, turns, KEY, 0.0)
         copy_context().run(handle, turns, OTHER, 3600.0)
-        await asyncio.sleep(0.01)
+        await passes.seen_times(1)
+        await settle()
         gc.collect()
         assert [event() for event in known] == [None, None]
 
@@ -139,7 +152,7 @@ def test_whoever_waits_for_the_release_waits_for_a_pass_that_says_so() -> None:
 def test_who_is_cut_off_waits_again_for_the_same_release() -> None:
     async def story(passes: Passes, turns: Turns) -> None:
         first = asyncio.create_task(turns.released(KEY))
-        await asyncio.sleep(0.01)
+        await passes.seen_times(1)
         first.cancel()
         second = asyncio.create_task(turns.released(KEY))
         await settle()
@@ -181,17 +194,41 @@ def test_who_has_a_turn_while_another_operator_acts_waits_for_ours(
         turns.notify(OTHER)
         gone = Key("shop", "gone")
         turns.notify(gone)
-        await asyncio.sleep(0.02)
+        await until(lambda: asked[0] > 3)
         assert passes.seen == []
         turns.forget(gone)
         turns.notify(KEY)
         acts[0] = True
-        await asyncio.sleep(0.02)
+        await passes.seen_times(2)
         await turns.close()
 
     asyncio.run(story())
     assert sorted(passes.seen) == [OTHER, KEY]
-    assert asked[0] > 3
+
+
+def test_an_operator_that_lost_its_turn_during_a_pass_lets_nothing_go(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sparkpoint.controller.turns._ASKED", 0.001)
+    passes, acts = Passes(), [True]
+
+    async def story() -> None:
+        passes.gate = asyncio.Event()
+        passes.released = True
+        turns = Turns(passes.run_once, may_act=lambda: acts[0])
+        waiting = asyncio.create_task(turns.released(KEY))
+        await passes.seen_times(1)
+        acts[0] = False
+        passes.gate.set()
+        await asyncio.sleep(0.02)
+        assert not waiting.done()
+        assert passes.seen == [KEY]
+        acts[0] = True
+        await waiting
+        await turns.close()
+
+    asyncio.run(story())
+    assert passes.seen == [KEY, KEY]
 
 
 def test_the_end_cuts_off_what_is_under_way() -> None:
@@ -199,7 +236,7 @@ def test_the_end_cuts_off_what_is_under_way() -> None:
         passes.gate.clear()
         turns.notify(KEY)
         turns.notify(OTHER, within=3600)
-        await asyncio.sleep(0.01)
+        await passes.seen_times(1)
         await turns.close()
         passes.gate.set()
         await asyncio.sleep(0.01)

@@ -103,5 +103,15 @@ def test_a_savepoint_is_too_old_by_its_schedule_and_by_a_limit_if_there_is_one()
 
     old = [rule["expr"] for rule in _rules() if rule["alert"] == "SparkpointSavepointTooOld"]
     assert len(old) == 2
-    assert old[1].endswith("> 86400")
+    assert "> 86400 and " in old[1]
+    # A job that stands gets no newer ones.
+    assert "sparkpoint_savepoint_expected" in asked_for([old[1]])
     assert len([r for r in group["rules"] if r["alert"] == "SparkpointSavepointTooOld"]) == 1
+
+
+def test_a_job_that_never_had_a_savepoint_is_told_of_too() -> None:
+    old = [rule["expr"] for rule in _rules() if rule["alert"] == "SparkpointSavepointTooOld"]
+
+    assert all("sparkpoint_savepoint_missing_seconds" in asked_for([expr]) for expr in old)
+    # `or` binds less than a comparison: without brackets each job without one would be told of.
+    assert all(expr.startswith("(max by") and ") > " in expr.replace("\n", " ") for expr in old)

@@ -39,7 +39,11 @@ def test_it_warns_of_what_will_surprise() -> None:
     policy = render({"networkPolicy": {"enabled": True}}).notes
     own = render({"crds": {"install": False}}).notes
 
+    shared = render({"jobs": {"namespaces": ["shop", NAMESPACE]}}).notes
+    served = render({"watch": {"scope": "Namespaces", "namespaces": [NAMESPACE]}}).notes
+
     assert "cannot be drained" in budget
+    assert all(f"jobs of {NAMESPACE} can run as the operator's own" in n for n in (shared, served))
     assert "no driver is protected" in policy
     assert "kubectl apply --server-side -f crds/" in own
     assert "NOTE" not in render().notes

@@ -141,6 +141,21 @@ def test_one_operator_without_a_lease_follows_another_only_when_that_has_ended()
     assert "--lease-name=sparkpoint-operator" in _arguments(one_of_several)
 
 
+def test_operators_are_spread_over_nodes_unless_it_is_said_where_they_run() -> None:
+    def spread(**values: object) -> Object:
+        spec = render(dict(values)).one("Deployment")["spec"]["template"]["spec"]
+        return {key: spec[key] for key in ("affinity", "topologySpreadConstraints") if key in spec}
+
+    deployment = render({"replicas": 2}).one("Deployment")["spec"]
+    [constraint] = spread(replicas=2)["topologySpreadConstraints"]
+    assert constraint["topologyKey"] == "kubernetes.io/hostname"
+    assert constraint["whenUnsatisfiable"] == "ScheduleAnyway"
+    assert constraint["labelSelector"] == deployment["selector"]
+    assert spread() == {}
+    affinity = {"nodeAffinity": {"x": 1}}
+    assert spread(replicas=2, affinity=affinity) == {"affinity": affinity}
+
+
 def test_the_lease_may_be_written_by_its_name_alone() -> None:
     chart = render({"fullnameOverride": "other"})
 

@@ -7,6 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -114,6 +115,26 @@ def test_jobs_that_run_on_are_told_with_the_way_to_finish(
     assert "  lab/0\n" in said
     assert "and 10 more" in said
     assert "kubectl delete crd statefulsparkjobs.sparkpoint.dev" in said
+
+
+def test_thousands_of_jobs_are_read_in_pieces_and_by_their_names_alone(
+    tell: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With their status they are more than the pod has memory for, and the hook would fail."""
+    paths: list[str] = []
+
+    def answer(path: str) -> dict[str, Any]:
+        paths.append(path)
+        rest = "" if "continue=" in path else "on & on"
+        items = [{"metadata": {"namespace": "shop", "name": f"job-{len(paths)}"}}]
+        return {"metadata": {"continue": rest}, "items": items}
+
+    monkeypatch.setattr(tell, "asked", answer)
+
+    assert tell.jobs_of("shop") == ["shop/job-1", "shop/job-2"]
+    jobs = "/apis/sparkpoint.dev/v1alpha1/namespaces/shop/statefulsparkjobs?limit=500"
+    assert paths == [jobs, f"{jobs}&continue=on+%26+on"]
+    assert "as=PartialObjectMetadataList" in tell._NAMES_ALONE
 
 
 def test_nothing_runs_on_where_there_are_no_jobs(tell: ModuleType) -> None:

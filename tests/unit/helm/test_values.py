@@ -90,6 +90,16 @@ CONTRADICTIONS: dict[str, tuple[Object, str]] = {
         "airflow.namespaces lists lab, which watch.namespaces does not: add it there, as nobody "
         "would take savepoints in it.",
     ),
+    "options of the chart's own": (
+        {"extraArgs": ["--verbose", "--lease-namespace=", "--concurrency=9"]},
+        "extraArgs has --lease-namespace, which rights, probes and Services would not know of: set "
+        "leaderElection.enabled instead.",
+    ),
+    "variables of the chart's own": (
+        {"extraEnv": [{"name": "TZ", "value": "UTC"}, {"name": "SPARKPOINT_NAMESPACES"}]},
+        "extraEnv has SPARKPOINT_NAMESPACES, which the chart's rights would not know of: set "
+        "watch.namespaces instead.",
+    ),
     "image": (
         {"image": {"tag": "1", "digest": f"sha256:{'a' * 64}"}},
         "image.tag and image.digest are both set, and may name different images: empty one of "

@@ -155,8 +155,19 @@ def test_a_savepoint_that_is_being_taken_is_waited_for_without_complaint() -> No
     assert decision.record.waiting is None
 
 
-@pytest.mark.parametrize("compatibility", ["Enforce", "Warn"])
-def test_a_savepoint_that_cannot_be_read_does_not_stop_the_job(compatibility: str) -> None:
+@pytest.mark.parametrize(
+    ("answer", "compatibility", "reason"),
+    [
+        ("Unknown", "Enforce", "NotPrepared"),
+        ("Unknown", "Warn", "NotPrepared"),
+        # It can be read, and no driver begins from it.
+        ("Incompatible", "Enforce", "Incompatible"),
+        ("Incompatible", "Warn", "NotPrepared"),
+    ],
+)
+def test_a_savepoint_that_cannot_be_read_does_not_stop_the_job(
+    answer: str, compatibility: str, reason: str
+) -> None:
     record = during(
         Kind.RESTORE,
         Phase.PREPARE,
@@ -165,12 +176,12 @@ def test_a_savepoint_that_cannot_be_read_does_not_stop_the_job(compatibility: st
         restore="s2#1",
         savepoint="visits-restore-7",
     )
-    trial = worker("visits-restore-7-prepare-1-0", "Unknown", kind="SavepointUnreadable")
+    trial = worker("visits-restore-7-prepare-1-0", answer, kind="SavepointUnreadable")
     wished = wish(A, generation=2, restore=restore("s2"), compatibility=compatibility)
 
     decision = decide(world(record, wish=wished, workers=(trial,), **HEALTHY))
 
     assert (decision.record.operation, decision.record.run) == (None, RUN)
     assert decision.record.held is not None
-    assert decision.record.held.reason == "NotPrepared"
+    assert decision.record.held.reason == reason
     assert decision.actions == ()

@@ -575,6 +575,17 @@ def test_downtime_is_counted_from_the_last_commit_to_the_first() -> None:
     assert decision.record.last.downtime == 8.0
 
 
+def test_clocks_of_two_drivers_that_differ_make_no_downtime_of_less_than_nothing() -> None:
+    record = observed(stopped=ago(seconds=-60))
+    run = record.run
+    assert run is not None
+
+    decision = decide(world(record, wish=wish(B), pods=(driver(run),), agent=running(run, 12)))
+
+    assert decision.record.last is not None
+    assert decision.record.last.downtime == 0.0
+
+
 # --- newer wishes --------------------------------------------------------------------------------
 
 

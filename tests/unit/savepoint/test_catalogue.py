@@ -155,3 +155,16 @@ def test_a_typing_error_in_a_full_name_is_answered_with_the_nearest(
 
     with pytest.raises(NoSuchSavepointError, match="Did you mean 'before-upgrade'"):
         repository.find("default/visits/before-upgrad")
+
+
+def test_a_job_without_its_namespace_is_that_of_any_namespace_and_no_other(
+    repository: Repository, checkpoint: DirectoryStore
+) -> None:
+    _capture(repository, checkpoint, "nightly")
+    request = CaptureRequest(namespace="shop", job="orders", name="nightly", parent="none")
+    of_orders = repository.capture(checkpoint, request).savepoint
+
+    assert repository.find("nightly", job="orders").id == of_orders.id
+    assert [each.key for each in repository.list(job="orders").savepoints] == [of_orders.key]
+    with pytest.raises(NoSuchSavepointError):
+        repository.find("nightly", job="order")

@@ -11,6 +11,8 @@ import pytest
 from tests.support.s3 import S3Server
 from tests.unit.savepoint.kill import OPERATIONS
 
+pytestmark = pytest.mark.kills
+
 _ROOT = Path(__file__).parents[3]
 
 
@@ -35,7 +37,7 @@ def kill(
         env={**os.environ, "PYTHONPATH": path, **(environment or {})},
         capture_output=True,
         text=True,
-        timeout=60 + 5 * count,
+        timeout=540 + 5 * count,
         check=False,
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-4000:]}"

@@ -3,7 +3,7 @@
 import contextlib
 import json
 import os
-import time
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,11 +19,12 @@ from sparkpoint.savepoint import (
     filling,
     materialize,
 )
-from sparkpoint.savepoint.claim import SILENCE
+from sparkpoint.savepoint.claim import SILENCE, Claim
 from sparkpoint.savepoint.errors import LeaseLostError, TargetBusyError, TargetChangedError
 from sparkpoint.savepoint.marker import MARKER, SIGN_OF_LIFE, files_of
 from sparkpoint.storage import DirectoryStore, Entry
 from sparkpoint.storage.s3 import S3Store
+from tests.support.waiting import await_true
 from tests.unit.savepoint.synthetic import SyntheticQuery
 
 
@@ -160,6 +161,10 @@ def test_a_living_restore_is_not_taken_over_whatever_the_clocks_say(
     assert repository.materialize(one, target).files == one.manifest.files.count
 
 
+def is_a_sign(thread: threading.Thread) -> bool:
+    return thread.name == "claim" and thread.is_alive()
+
+
 def depose(root: Path, attempt: str) -> None:
     """As a restore on another host does that takes over."""
     store = DirectoryStore(root)
@@ -195,10 +200,10 @@ def test_a_restore_that_was_taken_over_gives_no_more_signs_of_life(
 
     def disturbed(*_: object, before: claim.Check, **__: object) -> None:
         depose(root, "the-other")
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            before()
-            time.sleep(0.01)
+        await_true(lambda: not any(map(is_a_sign, threading.enumerate())), "end of the signs")
+        # The last of them may have come after the other's first; the other goes on.
+        depose(root, "the-other")
+        before()
 
     monkeypatch.setattr(materialize, "fill", disturbed)
     with pytest.raises(TargetBusyError, match="has taken over"):
@@ -224,24 +229,60 @@ def test_a_kept_file_that_was_written_during_the_restore_is_noticed(
         repository.materialize(later, DirectoryStore(root))
 
 
-def test_a_restore_that_takes_long_gives_signs_of_life(
-    repository: Repository, one: Savepoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Restores take so long that they give a sign of life: this file."""
     sign = tmp_path / "target" / SIGN_OF_LIFE
 
-    def slow(*args: object, **named: object) -> None:
-        deadline = time.monotonic() + 30
-        while not sign.exists():
-            assert time.monotonic() < deadline, "no sign of life in 30 s"
-            time.sleep(0.01)
+    def fill_after_a_sign(*args: object, **named: object) -> None:
+        await_true(sign.exists, "sign of life")
         filling.fill(*args, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(claim, "_PERIOD", 0.05)
-    monkeypatch.setattr(materialize, "fill", slow)
+    monkeypatch.setattr(claim, "_PERIOD", 0.01)
+    monkeypatch.setattr(materialize, "fill", fill_after_a_sign)
+    return sign
+
+
+def test_a_restore_that_takes_long_gives_signs_of_life(
+    repository: Repository, one: Savepoint, tmp_path: Path, slow: Path
+) -> None:
     result = repository.materialize(one, DirectoryStore(tmp_path / "target"))
 
     assert result.files == one.manifest.files.count
-    assert not sign.exists()
+    assert not slow.exists()
+
+
+def test_a_restore_takes_its_own_last_word_for_nobody_elses(
+    repository: Repository,
+    one: Savepoint,
+    tmp_path: Path,
+    slow: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks: list[bool] = []
+    is_ours, replace_note = Claim._is_ours, DirectoryStore.replace
+
+    def look(self: Claim) -> bool:
+        looks.append(is_ours(self))
+        return looks[-1]
+
+    def replace_and_be_looked_at(
+        self: DirectoryStore, path: str, data: bytes, *, stamp: str
+    ) -> None:
+        replace_note(self, path, data, stamp=stamp)
+        before = len(looks)
+        await_true(
+            lambda: len(looks) > before or not any(map(is_a_sign, threading.enumerate())),
+            "look at the note, nor end of the looks",
+        )
+
+    monkeypatch.setattr(Claim, "_is_ours", look)
+    monkeypatch.setattr(DirectoryStore, "replace", replace_and_be_looked_at)
+    repository.materialize(one, DirectoryStore(tmp_path / "target"))
+
+    assert looks
+    assert all(looks)
+    assert not slow.exists()
 
 
 def test_a_restore_that_was_held_up_writes_nothing_more(

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from sparkpoint.savepoint.manifest import QueryInfo
+from sparkpoint.savepoint.manifest import OperatorInfo, QueryInfo
 from sparkpoint.state.compatibility import findings
 from tests.unit.state.writing import schema_of
 
-_ORDER = "spark.sql.streaming.dropDuplicates.deterministicKeyOrder.enabled"
+_ORDER = "spark.sql.dropDuplicates.deterministicKeyOrder.enabled"
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
 
@@ -74,6 +74,22 @@ def test_a_log_is_read_only_by_a_spark_that_knows_its_version(
 
 
 @pytest.mark.parametrize(
+    ("name", "version", "refused"),
+    [
+        ("transformWithStateInPandasExec", "3.5.9", True),
+        ("transformWithStateExec", "4.0.0", False),
+        ("applyInPandasWithState", "3.5.9", False),
+    ],
+)
+def test_a_spark_before_4_cannot_go_on_with_a_stateful_processor(
+    name: str, version: str, refused: bool
+) -> None:
+    assert any("transformWithState" in each for each in obstacles(query(name=name), version)) == (
+        refused
+    )
+
+
+@pytest.mark.parametrize(
     ("version", "columns", "ordered", "name", "refused"),
     [
         ("4.2.1", 5, "true", "dedupe", True),
@@ -94,11 +110,64 @@ def test_duplicates_that_would_come_through_without_a_word_are_an_obstacle(
 
 
 def test_what_is_pinned_is_told_if_the_session_asks_for_something_else() -> None:
-    pinned = {"spark.sql.shuffle.partitions": "4", _PROVIDER: "a.b.Hdfs"}
+    policy = "spark.sql.streaming.multipleWatermarkPolicy"
+    pinned = {"spark.sql.shuffle.partitions": "4", _PROVIDER: "a.b.Hdfs", policy: "min"}
     asked = {"spark.sql.shuffle.partitions": "9", _PROVIDER: "a.b.Hdfs", "spark.other": "1"}
+    asked |= {policy: "max"}
 
     found = findings(query(conf=pinned), spark_version="4.3.0", conf=asked, read=lambda _: b"")
 
     assert [(each.is_obstacle, each.remedy) for each in found] == [
-        (False, "Change it with `sparkpoint state repartition`.")
+        (False, "Change it with `sparkpoint state repartition`."),
+        (False, "Leave it as it is, or start without state."),
     ]
+
+
+@pytest.mark.parametrize(
+    ("version", "name", "store", "told"),
+    [
+        ("4.3.0", None, "left-keyToNumValues", True),
+        ("3.5.9", None, "left-keyToNumValues", False),
+        ("4.3.0", None, "default", False),
+        ("4.3.0", "symmetricHashJoin", "left-keyToNumValues", False),
+    ],
+)
+def test_a_join_that_spark_4_may_refuse_is_told_with_a_way_out(
+    version: str, name: str | None, store: str, told: bool
+) -> None:
+    stores = [{"name": store, "partitions": 1, "base_versions": [1], "files": 1, "bytes": 9}]
+    given = query()
+    (operator,) = given.operators
+    changed = OperatorInfo.model_validate({**dict(operator), "name": name, "stores": stores})
+    given = given.model_copy(update={"operators": [changed]})
+
+    found = findings(given, spark_version=version, conf={}, read=lambda _: b"")
+
+    assert [each.is_obstacle for each in found] == ([False] if told else [])
+    assert not told or "stateSchemaCheck" in found[0].remedy
+
+
+@pytest.mark.parametrize(
+    ("written_by", "version", "provider", "told"),
+    [
+        ("4.0.5", "4.3.0", "rocksdb", True),
+        ("4.3.0", "4.0.5", "rocksdb", True),
+        (None, "4.3.0", "rocksdb", True),
+        ("4.1.4", "4.3.0", "rocksdb", False),
+        ("4.0.1", "4.0.5", "rocksdb", False),
+        ("4.0.5", "4.3.0", "hdfs", False),
+    ],
+)
+def test_snapshots_with_ids_that_one_line_numbers_otherwise_are_told(
+    written_by: str | None, version: str, provider: str, told: bool
+) -> None:
+    given = query(commits_version=2)
+    (operator,) = given.operators
+    changed = operator.model_copy(update={"provider": provider})
+    given = given.model_copy(update={"operators": [changed]})
+
+    found = findings(
+        given, spark_version=version, conf={}, read=lambda _: b"", written_by=written_by
+    )
+
+    assert [each.is_obstacle for each in found] == ([False] if told else [])

@@ -18,9 +18,11 @@ from sparkpoint.state.errors import (
     BadQueryError,
     MissingLibraryError,
     NoSuchStateError,
+    UnsupportedStateError,
 )
 from sparkpoint.state.query import QueryRequest, query_state
 from sparkpoint.state.selection import Selection
+from sparkpoint.state.types import distinct
 from sparkpoint.storage import DirectoryStore
 from tests.unit.state.test_savepoints import Setting, here, made
 from tests.unit.state.writing import HandMade, Row, StoreOf
@@ -54,6 +56,43 @@ def test_all_rows_are_those_that_the_checkpoint_holds(
     assert found == query.rows()
     assert len(rows) == 47
     assert {r["partition_id"] for r in rows} == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("where", [None, "value.sum >= 0", "key.k = 'a' AND key.k_1 = 1"])
+def test_columns_of_one_name_are_all_shown(here: Setting, where: str | None) -> None:
+    """Spark calls what it keeps of two sums `sum`, and two columns of a key as they are called."""
+    key, value = (("k", "string"), ("k", "long")), (("sum", "long"), ("sum", "long"), ("n", "long"))
+    stores = {"default": StoreOf(key, value, [{("a", 1): (5, 6, 7)}])}
+    HandMade(here.folder / "ck", stores, 2, snapshots=(1,)).write()
+
+    (row,) = rows_of(here.repository, here.captured(), where=where)
+
+    assert row["key"] == {"k": "a", "k_1": 1}
+    assert row["value"] == {"sum": 5, "sum_1": 6, "n": 7}
+
+
+def test_sql_tells_columns_of_one_name_apart(here: Setting) -> None:
+    stores = {"default": StoreOf((("k", "long"),), (("sum", "long"),) * 2, [{(1,): (5, 6)}])}
+    HandMade(here.folder / "ck", stores, 2, snapshots=(1,)).write()
+
+    (row,) = rows_of(here.repository, here.captured(), sql="SELECT value.* FROM state")
+
+    assert row == {"sum": 5, "sum_1": 6}
+
+
+@pytest.mark.parametrize(
+    ("names", "shown"),
+    [
+        (["sum", "count"], ["sum", "count"]),
+        (["sum", "sum", "sum"], ["sum", "sum_1", "sum_2"]),
+        (["Id", "id"], ["Id", "id_1"]),
+        (["sum", "sum", "sum_1"], ["sum", "sum_2", "sum_1"]),
+    ],
+)
+def test_a_name_that_occurs_again_gets_a_number_that_nobody_has(
+    names: list[str], shown: list[str]
+) -> None:
+    assert distinct(names) == shown
 
 
 def test_rows_can_be_listed_without_any_library(
@@ -102,6 +141,8 @@ def test_sql_answers_with_columns_of_its_own(
     [
         ({"where": "key.nobody = 1"}, "nobody"),
         ({"where": "key.k ="}, "cannot be answered"),
+        ({"where": " "}, "is empty"),
+        ({"sql": ""}, "is empty"),
         ({"sql": "SELECT * FROM elsewhere"}, "elsewhere"),
         ({"sql": "CREATE TABLE x (a int)"}, "begin it with SELECT"),
         ({"sql": "SELECT 1", "where": "true"}, "one of the two"),
@@ -232,6 +273,17 @@ def test_buckets_give_the_same_answer_however_many_there_are(tmp_path: Path, cou
         Difference(b"k399", None, b"398"),
     }
     assert not list(tmp_path.rglob("*-*"))
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize(("before", "after"), [(2, 2), (2, 1), (1, 2), (0, 2)])
+def test_keys_that_occur_several_times_are_refused_and_not_counted_wrongly(
+    tmp_path: Path, count: int, before: int, after: int
+) -> None:
+    old, new = ([(b"k", b"%d" % n) for n in range(times)] for times in (before, after))
+
+    with pytest.raises(UnsupportedStateError, match="occurs several times"):
+        list(differences(old, new, totals=Totals(), buckets=count, folder=tmp_path / "b"))
 
 
 def test_large_state_goes_through_the_disk() -> None:

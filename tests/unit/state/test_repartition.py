@@ -18,7 +18,15 @@ from sparkpoint.state.records import Record, read_store
 from sparkpoint.state.repartition import repartition_query
 from sparkpoint.storage import DirectoryStore
 from tests.unit.state.test_reading import _CASES as CASES
-from tests.unit.state.writing import HandMade, Row, StoreOf, file_of, pack_row, partition_of
+from tests.unit.state.writing import (
+    Fields,
+    HandMade,
+    Row,
+    StoreOf,
+    file_of,
+    pack_row,
+    partition_of,
+)
 
 _KEY = (("k", "string"), ("n", "long"))
 _VALUE = (("count", "long"),)
@@ -181,18 +189,47 @@ def test_what_cannot_be_repartitioned_is_named(
         repartition_query(root, partitions=2)
 
 
-def test_operators_of_spark_3_5_are_told_by_their_stores(tmp_path: Path) -> None:
-    key = (*_KEY, ("sessionStartTime", "long"))
-    rows: dict[Row, Row | None] = {(f"k{n % 5}", n % 3, n): (n,) for n in range(30)}
-    store = StoreOf(key, _VALUE, [rows], hashed=2)
-    root = HandMade(tmp_path, {"default": store}, 3, name=None).write()
+_START, _WINDOW = ("sessionStartTime", "timestamp"), ("session_window", "window")
+_NAMED_SO = ("sessionStartTime", "string")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "hashed"),
+    [
+        ((*_KEY, _START), (_WINDOW, *_KEY, ("count", "long")), 2),
+        # The script may call the window otherwise, and a column as Spark calls the start.
+        ((*_KEY, _START), (("w", "window"), *_KEY, ("count", "long")), 2),
+        ((_NAMED_SO, _START), (_WINDOW, _NAMED_SO, ("count", "long")), 1),
+        # A grouping by a column that happens to have the name of a session's start.
+        ((*_KEY, _START), _VALUE, 3),
+        ((*_KEY, _START), (_WINDOW, *_KEY, _START, ("count", "long")), 3),
+        ((*_KEY, _START), (*_KEY, ("count", "long")), 3),
+        ((*_KEY, ("sessionStartTime", "long")), (_WINDOW, *_KEY), 3),
+        # Spark has no sessions of nobody.
+        ((_START,), _VALUE, 1),
+        ((_START,), (_WINDOW, ("count", "long")), 1),
+    ],
+)
+@pytest.mark.parametrize("was", [1, 3])
+def test_operators_of_spark_3_5_are_told_by_their_stores(
+    tmp_path: Path, key: Fields, value: Fields, hashed: int, was: int
+) -> None:
+    """Out of one partition every rule seems to be right: nothing would be found misplaced."""
+
+    def row(n: int, fields: Fields) -> Row:
+        return tuple(f"k{n % 5}" if kind == "string" else n for _, kind in fields)
+
+    rows: dict[Row, Row | None] = {row(n, key): row(n, value) for n in range(30)}
+    store = StoreOf(key, value, [rows], hashed=hashed)
+    root = HandMade(tmp_path, {"default": store}, was, name=None).write()
 
     repartition_query(root, partitions=5)
 
     expected: list[Counter[Record]] = [Counter() for _ in range(5)]
-    for row in rows:
-        record = (pack_row(row, key), pack_row((row[2],), _VALUE))
-        expected[partition_of(row[:2], _KEY, 5)][record] += 1
+    for found, held in rows.items():
+        assert held is not None
+        record = (pack_row(found, key), pack_row(held, value))
+        expected[partition_of(found[:hashed], key[:hashed], 5)][record] += 1
     assert placed(root)["0/default"] == expected
 
 

@@ -111,6 +111,15 @@ def test_a_query_that_has_so_many_already_is_left_as_it_is(here: Setting) -> Non
     assert result.moved.keys() == {"one"}
 
 
+def test_what_could_not_be_moved_and_need_not_be_is_no_obstacle(here: Setting) -> None:
+    made(here.folder / "ck/one", partitions=2)
+    made(here.folder / "ck/two", partitions=3, name="someFutureExec")
+
+    result = repartition(here.repository, here.captured(), here.asked(3))
+
+    assert result.moved.keys() == {"one"}
+
+
 def test_there_and_back_gives_the_same_state(here: Setting) -> None:
     made(here.folder / "ck")
     parent = here.captured()

@@ -2,8 +2,6 @@
 
 Going on wrongly without a word must be refused by the files: nobody else sees it. Where Spark
 itself refuses, they have to say something. What is exact must not be hindered.
-
-What needs the table is left to the soak until a table is measured and committed.
 """
 
 import base64
@@ -76,7 +74,6 @@ def _disagreements(table: Table) -> list[str]:
     return found
 
 
-@pytest.mark.soak
 def test_every_pair_of_versions_was_measured_with_every_query(table: Table) -> None:
     assert set(table["sparks"]) == _LINES
     missing = [
@@ -91,18 +88,15 @@ def test_every_pair_of_versions_was_measured_with_every_query(table: Table) -> N
     assert began == _LINES, "queries of a whole line of Spark did not run"
 
 
-@pytest.mark.soak
 def test_no_measurement_has_failed(table: Table) -> None:
     """Else nothing is known: `make spark-versions` again runs these alone."""
     assert [cell for cell in _cells(table) if cell[-1].startswith("failed")] == []
 
 
-@pytest.mark.soak
 def test_every_query_goes_on_exactly_on_the_spark_that_it_began_on(table: Table) -> None:
     assert [cell for cell in _cells(table) if cell[2] == cell[3] and cell[-1] != "exact"] == []
 
 
-@pytest.mark.soak
 def test_the_verdict_of_the_files_agrees_with_every_cell(table: Table) -> None:
     assert _disagreements(table) == []
 

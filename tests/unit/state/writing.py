@@ -15,10 +15,12 @@ from sparkpoint.checkpoint.lz4 import framed
 __all__ = ["Fields", "HandMade", "StoreOf", "file_of", "pack_row", "partition_of", "schema_of"]
 
 Fields = Sequence[tuple[str, str]]
-"""Names and types: `long`, `integer`, `string`."""
+"""Names and types: `long`, `integer`, `string`, `timestamp`, and `window`, whose value is when it
+begins."""
 Row = tuple[int | str | None, ...]
 _END = struct.pack("<8sBIII", b"LZ4Block", 0x15, 0, 0, 0)
-_FORMS = {"long": "<q", "integer": "<ixxxx"}
+_FORMS = {"long": "<q", "integer": "<ixxxx", "timestamp": "<q"}
+_BOUNDS = (("start", "timestamp"), ("end", "timestamp"))
 
 
 def pack_row(values: Row, fields: Fields) -> bytes:
@@ -30,13 +32,17 @@ def pack_row(values: Row, fields: Fields) -> bytes:
         if value is None:
             head[number // 8] |= 1 << number % 8
             words += bytes(8)
-        elif isinstance(value, str):
-            data = value.encode()
+        elif isinstance(value, str) or kind == "window":
+            data = value.encode() if isinstance(value, str) else _window(value)
             words += struct.pack("<II", len(data), start + len(behind))
             behind += data + bytes(-len(data) % 8)
         else:
             words += struct.pack(_FORMS[kind], value)
     return bytes(head) + words + behind
+
+
+def _window(start: int) -> bytes:
+    return pack_row((start, start + 1_000_000), _BOUNDS)
 
 
 def partition_of(values: Row, fields: Fields, partitions: int) -> int:
@@ -48,7 +54,7 @@ def partition_of(values: Row, fields: Fields, partitions: int) -> int:
         if isinstance(value, str):
             seed = _murmur(value.encode(), seed)
         else:
-            seed = _murmur(struct.pack("<q" if kind == "long" else "<i", value), seed)
+            seed = _murmur(struct.pack("<i" if kind == "integer" else "<q", value), seed)
     return (seed - (1 << 32) if seed >> 31 else seed) % partitions
 
 
@@ -81,10 +87,17 @@ def schema_of(key: Fields, value: Fields) -> bytes:
     """A schema file of version 2."""
     data = b"\0\2v2"
     for fields in (key, value):
-        columns = [{"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in fields]
-        text = json.dumps({"type": "struct", "fields": columns}).encode()
+        text = json.dumps(_struct(fields)).encode()
         data += struct.pack(">iH", 1, len(text)) + text
     return data
+
+
+def _struct(fields: Fields) -> dict[str, object]:
+    columns = [
+        {"name": n, "type": _struct(_BOUNDS) if t == "window" else t, "nullable": True}
+        for n, t in fields
+    ]
+    return {"type": "struct", "fields": [{**each, "metadata": {}} for each in columns]}
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from sparkpoint.storage.errors import (
     UnavailableError,
 )
 from sparkpoint.storage.s3 import S3Store
-from tests.support.s3 import S3Server, free_ports
+from tests.support.ports import closed_port
+from tests.support.s3 import S3Server
 
 pytestmark = pytest.mark.s3
 
@@ -72,11 +73,12 @@ def test_a_server_that_is_down_is_unavailable(
 ) -> None:
     for name, value in {**s3_server.environment(), "AWS_MAX_ATTEMPTS": "1"}.items():
         monkeypatch.setenv(name, value)
-    store = open_store("s3://tests/x", f"http://127.0.0.1:{free_ports(1)[0]}")
     monkeypatch.setattr("time.sleep", lambda seconds: None)  # boto3's pauses
 
-    with pytest.raises(UnavailableError, match="endpoint URL") as caught:
-        store.read("a")
+    with closed_port() as port:
+        store = open_store("s3://tests/x", f"http://127.0.0.1:{port}")
+        with pytest.raises(UnavailableError, match="endpoint URL") as caught:
+            store.read("a")
     assert caught.value.retry_helps
 
 

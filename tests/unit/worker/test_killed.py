@@ -9,6 +9,8 @@ import pytest
 
 from tests.unit.worker.killed import TASKS
 
+pytestmark = pytest.mark.kills
+
 _ROOT = Path(__file__).parents[3]
 
 

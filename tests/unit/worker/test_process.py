@@ -13,6 +13,7 @@ import pytest
 from sparkpoint.worker.exits import Exit
 from sparkpoint.worker.model import Answer
 from sparkpoint.worker.process import termination_log
+from tests.support.ports import asked
 from tests.unit.worker.conftest import Place
 
 COMMAND = (sys.executable, "-m", "sparkpoint.worker")
@@ -106,16 +107,6 @@ def test_a_fault_of_ours_is_an_answer_too_and_leaves_its_trace(disk: Place) -> N
     assert "Traceback" in done.stderr
 
 
-def _asked(server: socket.socket) -> socket.socket:
-    """The connection that brings a request: other tests may knock at ports that were theirs."""
-    while True:
-        connection, _ = server.accept()
-        connection.settimeout(120)
-        if b"/x" in connection.recv(100):
-            return connection
-        connection.close()
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_with_an_answer_although_a_server_keeps_it_waiting(
     disk: Place, number: signal.Signals
@@ -132,7 +123,7 @@ def test_a_signal_ends_it_with_an_answer_although_a_server_keeps_it_waiting(
             text=True,
         )
         mute.settimeout(120)
-        connection = _asked(mute)  # it waits for an answer that does not come
+        connection = asked(mute, "/x")  # it waits for an answer that does not come
         process.send_signal(number)
         out, err = process.communicate(timeout=50)  # the server would be given 5 times 60 s
         connection.close()

@@ -14,6 +14,9 @@ from sparkpoint.runtime.model import (
     RehearsedQuery,
     Termination,
 )
+from sparkpoint.runtime.verdict import removed
+from sparkpoint.savepoint import CaptureRequest, Repository
+from sparkpoint.storage import DirectoryStore
 from sparkpoint.worker.exits import Exit, exit_of
 from sparkpoint.worker.tasks.rehearse import Trial, ended, judged
 from sparkpoint.worker.trial import submit_arguments
@@ -21,7 +24,7 @@ from tests.unit.state.writing import schema_of
 from tests.unit.worker.asking import ask, capture, repository_of
 from tests.unit.worker.conftest import Place
 
-KEY_ORDER = "spark.sql.streaming.dropDuplicates.deterministicKeyOrder.enabled"
+KEY_ORDER = "spark.sql.dropDuplicates.deterministicKeyOrder.enabled"
 TRIAL = Trial(
     savepoint="first",
     repository="/r",
@@ -74,6 +77,12 @@ def test_an_incompatible_query_is_named_with_what_is_wrong_and_what_to_do() -> N
         "Leave the keys as they were.",
     )
     assert answer.problems[0] in answer.message
+
+
+def test_a_query_without_a_folder_is_called_the_only_one() -> None:
+    answer = judged(info("incompatible", **{"": removed("")}))
+
+    assert answer.problems[0].startswith("query (the only one): QUERY_REMOVED: The savepoint has")
 
 
 def test_what_was_not_found_out_is_unknown() -> None:
@@ -221,6 +230,36 @@ def test_what_spark_would_do_wrongly_without_an_error_is_refused_before_any_tria
     assert answer.answer == ("Incompatible" if refused else "Compatible")
     assert ("let duplicates through without a word" in answer.message) == refused
     assert bool(tried) != refused
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_a_savepoint_that_no_driver_begins_from_is_refused_before_any_trial(
+    disk: Place, monkeypatch: pytest.MonkeyPatch, single: bool
+) -> None:
+    """Of a single query's checkpoint; whoever begins nothing from it may ask about the code."""
+    disk.query("visits", 6)
+    source = DirectoryStore(disk.local / "visits")
+    repository = Repository.init(disk.store(disk.repository))
+    repository.capture(source, CaptureRequest(namespace="shop", job="visits", name="first"))
+    tried: list[Trial] = []
+
+    def perform(trial: Trial, _: object) -> RehearsalInfo:
+        tried.append(trial)
+        return info("compatible", visits=GOOD)
+
+    monkeypatch.setattr("sparkpoint.worker.trial.perform", perform)
+    where = ("--repository", disk.repository, "--job", "shop/visits", *disk.options)
+    asked = ("rehearse", "--savepoint", "first", *where, *(("--single",) if single else ()))
+
+    answer = ask(*asked, "--", "script.py")
+
+    assert bool(tried) == single
+    if single:
+        assert (answer.answer, answer.kind) == ("Compatible", None)
+    else:
+        assert (answer.answer, answer.kind) == ("Incompatible", "SavepointUnreadable")
+        assert "adoptAs" in answer.message
+        assert answer.problems == (answer.message,)
 
 
 def test_where_nothing_was_committed_there_is_nothing_to_try_it_on(place: Place) -> None:

@@ -9,6 +9,7 @@ from sparkpoint.storage import DirectoryStore
 from sparkpoint.worker.exits import Exit, exit_of
 from sparkpoint.worker.model import Answer
 from tests.unit.state.test_savepoints import made
+from tests.unit.state.writing import HandMade, StoreOf
 from tests.unit.worker.asking import ask
 
 
@@ -104,6 +105,29 @@ def test_a_look_says_what_is_in_the_way(repository: Repository) -> None:
 
     assert (answer.answer, exit_of(answer)) == ("Incompatible", Exit.OK)
     assert "from 1 to 10000" in answer.message
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "words"),
+    [
+        ("someFutureExec", "string", "not known here by which columns"),
+        ("stateStoreSave", "variant", "the key column 'k' is of type variant"),
+    ],
+)
+def test_a_look_says_what_only_the_schemas_tell(
+    tmp_path: Path, name: str, kind: str, words: str
+) -> None:
+    """Else the job would be stopped first, and in vain."""
+    stores = {"default": StoreOf((("k", kind),), (("n", "long"),), [{("a",): (1,)}])}
+    HandMade(tmp_path / "ck/q", stores, 2, name=name).write()
+    repository = Repository.init(DirectoryStore(tmp_path / "repo"))
+    request = CaptureRequest(namespace="shop", job="visits", name="first")
+    repository.capture(DirectoryStore(tmp_path / "ck"), request)
+
+    answer = look(repository, 3)
+
+    assert answer.answer == "Incompatible"
+    assert words in answer.message
 
 
 def test_a_look_at_what_runs_takes_a_savepoint_and_removes_it(

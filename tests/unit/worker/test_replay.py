@@ -4,10 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from sparkpoint.runtime.identity import folder_of_name
 from sparkpoint.runtime.model import ErrorInfo, RehearsalInfo, RehearsedQuery
 from sparkpoint.runtime.scratch import KEPT
 from sparkpoint.savepoint import CaptureRequest, MaterializeRequest, Mode, Repository, Savepoint
 from sparkpoint.savepoint.manifest import OperatorInfo
+from sparkpoint.state.diff import DiffRequest, StoreDiff, diff_state
+from sparkpoint.state.errors import UnsupportedStateError
 from sparkpoint.storage import DirectoryStore
 from sparkpoint.worker.model import Answer
 from sparkpoint.worker.replay import Comparison, Perform, compare, obstacle, weighed
@@ -20,9 +23,11 @@ FIRST: dict[Row, Row | None] = {(f"key{n}",): (n,) for n in range(30)}
 SECOND: dict[Row, Row | None] = {("key1",): (100,), ("key2",): (200,)}
 
 
-def written(folder: Path, second: dict[Row, Row | None]) -> Path:
-    """A query that has made two batches, the second of them with these rows."""
-    stores = {"default": StoreOf(KEY, VALUE, [FIRST, second])}
+def written(folder: Path, second: dict[Row, Row | None], *, before: int = 1) -> Path:
+    """A query whose last batch, after so many others, had these rows."""
+    between: list[dict[Row, Row | None]] = [{("key0",): (n,)} for n in range(before - 1)]
+    batches = [FIRST, *between, second]
+    stores = {"default": StoreOf(KEY, VALUE, batches)}
     HandMade(folder / "visits", stores, 2, snapshots=(1,)).write()
     return folder
 
@@ -58,7 +63,7 @@ def performing(again: Path, **queries: RehearsedQuery) -> Perform:
         local = Repository.open(DirectoryStore(Path(trial.repository)))
         before = local.find(trial.savepoint, namespace="shop", job="visits")
         (query,) = before.manifest.queries
-        assert (query.batch, query.pending) == (0, True)
+        assert query.pending
         copy = DirectoryStore(again.with_name("copy"))
         local.materialize(before, copy, MaterializeRequest(mode=Mode.RESUME))
         request = CaptureRequest(namespace="shop", job="visits", name=KEPT)
@@ -93,6 +98,21 @@ def test_code_that_makes_the_same_state_again_is_told_to_do_so(
     assert answer.notes == ("visits: its last batch, done again, made the same state.",)
 
 
+@pytest.mark.parametrize("before", [2, 3, 6])
+def test_the_last_of_many_batches_is_done_again(tmp_path: Path, before: int) -> None:
+    repository = Repository.init(DirectoryStore(tmp_path / "repository"))
+    source = DirectoryStore(written(tmp_path / "ran", SECOND, before=before))
+    request = CaptureRequest(namespace="shop", job="visits", name="nightly")
+    nightly = repository, repository.capture(source, request).savepoint
+    other: dict[Row, Row | None] = {("key1",): (101,), ("key2",): (200,)}
+    again = written(tmp_path / "again", other, before=before)
+
+    found = compared(nightly, tmp_path, performing(again, visits=DONE))
+
+    assert found.unknown == {}
+    assert list(found.different) == ["visits"]
+
+
 def test_code_that_makes_other_state_of_it_is_unknown_with_an_example(
     nightly: tuple[Repository, Savepoint], tmp_path: Path
 ) -> None:
@@ -113,15 +133,20 @@ def test_code_that_makes_other_state_of_it_is_unknown_with_an_example(
     [
         (RehearsedQuery(verdict="compatible", input_rows=0), "its last batch had no rows"),
         (
-            RehearsedQuery(
-                verdict="incompatible", error=ErrorInfo(type="X", message="files are gone")
-            ),
+            RehearsedQuery(verdict="unknown", error=ErrorInfo(type="X", message="files are gone")),
             "its last batch could not be done again: files are gone",
+        ),
+        (
+            RehearsedQuery(
+                verdict="incompatible",
+                error=ErrorInfo(type="CANNOT_LOAD_STATE_STORE.X", message="no such version"),
+            ),
+            "its last batch could not be done again: no such version",
         ),
         (RehearsedQuery(), "its last batch was not done again in time"),
     ],
 )
-def test_what_could_not_be_compared_is_no_verdict(
+def test_what_could_not_be_compared_is_not_known_to_be_compatible(
     nightly: tuple[Repository, Savepoint], tmp_path: Path, query: RehearsedQuery, why: str
 ) -> None:
     again = written(tmp_path / "again", SECOND)
@@ -130,11 +155,108 @@ def test_what_could_not_be_compared_is_no_verdict(
 
     assert found == Comparison(unknown={"visits": why})
     answer = weighed(Answer(answer="Compatible"), found)
-    assert answer.answer == "Compatible"
-    assert answer.notes == (f"visits: not compared, as {why}.",)
+    assert (answer.answer, answer.notes) == ("Unknown", ())
+    (problem,) = answer.problems
+    assert problem.startswith("query visits: NOT_COMPARED: ")
+    assert f"was not seen, as {why}. Try" in problem
 
 
-def test_a_driver_that_says_nothing_leaves_the_verdict_as_it_is(
+def test_code_that_dies_of_rows_that_the_job_has_taken_is_not_compatible(
+    nightly: tuple[Repository, Savepoint], tmp_path: Path
+) -> None:
+    error = ErrorInfo(
+        type="USER_CODE",
+        message="KeyError: 'url'",
+        where="job.py:7",
+        remedy="Correct the function.",
+    )
+    died = RehearsedQuery(verdict="incompatible", error=error)
+
+    again = written(tmp_path / "again", SECOND)
+    found = compared(nightly, tmp_path, performing(again, visits=died))
+
+    said = "USER_CODE: KeyError: 'url' (job.py:7) Correct the function."
+    assert found == Comparison(failed={"visits": said})
+    answer = weighed(Answer(answer="Compatible", message="Well."), found)
+    assert answer.answer == "Unknown"
+    assert answer.problems[0].startswith("query visits: BATCH_FAILS: ")
+    assert answer.message.endswith(said)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_query_that_dies_is_told_although_another_cannot_be_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    """Its keys may occur several times; and what a trial has made is kept only if it can be."""
+
+    def both(root: Path) -> DirectoryStore:
+        for name in ("a", "b", "c"):
+            stores = {"default": StoreOf(KEY, VALUE, [FIRST, SECOND])}
+            HandMade(root / name, stores, 2, snapshots=(1,)).write()
+        return DirectoryStore(root)
+
+    def perform(trial: Trial, _: Telling) -> RehearsalInfo:
+        if kept:
+            local = Repository.open(DirectoryStore(Path(trial.repository)))
+            request = CaptureRequest(namespace="shop", job="visits", name=KEPT)
+            local.capture(both(tmp_path / "again"), request)
+        error = ErrorInfo(type="USER_CODE", message="KeyError: 'url'")
+        died = RehearsedQuery(verdict="incompatible", error=error)
+        queries = {"a": DONE, "b": died, "c": DONE}
+        return RehearsalInfo(savepoint="x", state="done", verdict="incompatible", queries=queries)
+
+    def differing(*given: object, **more: object) -> list[StoreDiff]:
+        request = given[3]
+        assert isinstance(request, DiffRequest)
+        if request.selection.query == "a":
+            raise UnsupportedStateError("a key of this state occurs several times")
+        return diff_state(*given, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("sparkpoint.worker.replay.diff_state", differing)
+    repository = Repository.init(DirectoryStore(tmp_path / "repository"))
+    request = CaptureRequest(namespace="shop", job="visits", name="nightly")
+    nightly = repository.capture(both(tmp_path / "ran"), request).savepoint
+
+    found = compared((repository, nightly), tmp_path, perform)
+
+    assert found.failed == {"b": "USER_CODE: KeyError: 'url'"}
+    assert list(found.unknown) == (["a"] if kept else ["a", "c"])
+    assert found.same == (["c"] if kept else [])
+    assert weighed(Answer(answer="Compatible"), found).answer == "Unknown"
+
+
+def test_a_query_without_a_folder_is_told_as_the_only_one() -> None:
+    good = Answer(answer="Compatible")
+
+    same = weighed(good, Comparison(same=[""]))
+    unknown = weighed(good, Comparison(unknown={"": "it had no rows"}))
+    other = weighed(good, Comparison(different={"": "one key"}, failed={"": "KeyError"}))
+
+    told = [*same.notes, *unknown.problems, *other.problems]
+    assert [each.removeprefix("query ")[:15] for each in told] == ["(the only one):"] * 4
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"), [("visits per day", folder_of_name("visits per day")), ("visits", "")]
+)
+def test_a_query_is_found_again_by_the_folder_of_its_name(
+    tmp_path: Path, name: str, folder: str
+) -> None:
+    """A savepoint of a single query's checkpoint has no folder."""
+    repository = Repository.init(DirectoryStore(tmp_path / "repository"))
+    for root in ("ran", "again"):
+        stores = {"default": StoreOf(KEY, VALUE, [FIRST, SECOND])}
+        HandMade(tmp_path / root / folder, stores, 2, snapshots=(1,)).write()
+    request = CaptureRequest(namespace="shop", job="visits", name="nightly")
+    nightly = repository.capture(DirectoryStore(tmp_path / "ran"), request).savepoint
+
+    perform = performing(tmp_path / "again", **{name: DONE})
+    found = compared((repository, nightly), tmp_path, perform)
+
+    assert found == Comparison(same=[folder])
+
+
+def test_a_driver_that_says_nothing_shows_nothing(
     nightly: tuple[Repository, Savepoint], tmp_path: Path
 ) -> None:
     found = compared(nightly, tmp_path, lambda *_: None)

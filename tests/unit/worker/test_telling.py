@@ -1,10 +1,15 @@
 """Progress on standard error."""
 
+import re
 import threading
 
 from sparkpoint.runtime.orders import Line
 from sparkpoint.savepoint.progress import Amount
 from sparkpoint.worker.telling import Telling
+
+
+def without_seconds(lines: list[str]) -> list[str]:
+    return [re.sub(r" \(\d+ s\)$", "", line) for line in lines]
 
 
 def test_a_phase_is_told_when_it_begins_and_again_while_it_lasts() -> None:
@@ -13,7 +18,7 @@ def test_a_phase_is_told_when_it_begins_and_again_while_it_lasts() -> None:
 
     def write(line: str) -> None:
         lines.append(line)
-        if len(lines) >= 3:
+        if "4 of 10 files" in line:
             enough.set()
 
     with Telling("verify", write=write, pause=0.001) as telling:
@@ -21,8 +26,9 @@ def test_a_phase_is_told_when_it_begins_and_again_while_it_lasts() -> None:
         telling.advance(Amount(4, 1024 * 1024))
         assert enough.wait(60)
 
-    assert lines[0] == "sparkpoint: verify: verify 1/1, 0 of 10 files, 0 B of 3.0 MiB (0 s)"
-    assert "sparkpoint: verify: verify 1/1, 4 of 10 files, 1.0 MiB of 3.0 MiB (" in lines[2]
+    first = without_seconds(lines)[0]
+    assert first == "sparkpoint: verify: verify 1/1, 0 of 10 files, 0 B of 3.0 MiB"
+    assert "sparkpoint: verify: verify 1/1, 4 of 10 files, 1.0 MiB of 3.0 MiB (" in lines[-1]
 
 
 def test_nothing_is_told_before_anything_begins_but_notes() -> None:
@@ -42,9 +48,9 @@ def test_amounts_that_are_not_known_before_are_counted_upwards() -> None:
     telling.advance(Amount(2, 100))
     telling._say()
 
-    assert lines == [
-        "sparkpoint: remove: epoch-1 (0 s)",
-        "sparkpoint: remove: epoch-1, 2 files, 100 B (0 s)",
+    assert without_seconds(lines) == [
+        "sparkpoint: remove: epoch-1",
+        "sparkpoint: remove: epoch-1, 2 files, 100 B",
     ]
 
 
@@ -57,7 +63,7 @@ def test_what_a_capture_tells_is_passed_on() -> None:
     telling._say()
     telling.heard(Line(ready=True))
 
-    assert lines == [
-        "sparkpoint: capture: batch 5, 0 B of 2.0 KiB (0 s)",
-        "sparkpoint: capture: batch 5, 1.0 KiB of 2.0 KiB (0 s)",
+    assert without_seconds(lines) == [
+        "sparkpoint: capture: batch 5, 0 B of 2.0 KiB",
+        "sparkpoint: capture: batch 5, 1.0 KiB of 2.0 KiB",
     ]

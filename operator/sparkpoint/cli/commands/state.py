@@ -21,10 +21,12 @@ _Decorated = TypeVar("_Decorated", bound=Callable[..., object])
 
 
 def _store_options(function: _Decorated) -> _Decorated:
-    """`--query`, `--operator` and `--store`: which state is meant."""
+    """`--query`, `--operator` and `--store` or `--variable`: which state is meant."""
     for option in (
         click.option(
             "--store",
+            "--variable",
+            "store",
             metavar="NAME",
             help="A store, a state variable of transformWithState, or `timers`.",
         ),
@@ -43,6 +45,14 @@ def _work_dir_option(function: _Decorated) -> _Decorated:
         metavar="DIR",
         help="Where a copy is made and removed again. Default: the folder for temporary files.",
     )(function)
+
+
+def _ordinary(_: click.Context, option: click.Parameter, file: Path | None) -> Path | None:
+    """What is written takes the place of what is there: neither a device nor a link shall go."""
+    if file is not None and (file.is_symlink() or (file.exists() and not file.is_file())):
+        words = f"{str(file)!r} is a link or no ordinary file, which the rows would replace."
+        raise click.BadParameter(f"{words} Leave --output out to print them.", param=option)
+    return file
 
 
 @click.group(short_help="Look into the state of a savepoint, or spread it anew.")
@@ -90,8 +100,8 @@ def show(settings: Settings, reference: str, repository: str) -> Answer:
     "--format",
     "form",
     type=click.Choice(["table", "json", "csv", "parquet"]),
-    default="table",
-    help="How rows are written; json is one document per line.",
+    help="How rows are written; json is one document per line. Default: as the name of --output "
+    "ends, or a table.",
 )
 @click.option(
     "--limit",
@@ -103,6 +113,7 @@ def show(settings: Settings, reference: str, repository: str) -> Answer:
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
+    callback=_ordinary,
     help="Write the rows to a file; a table is written as JSON.",
 )
 @_work_dir_option
@@ -116,7 +127,7 @@ def query(
     store: str | None,
     where: str | None,
     sql: str | None,
-    form: str,
+    form: str | None,
     limit: int | None,
     output: Path | None,
     work_dir: Path | None,
@@ -164,6 +175,7 @@ def query(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
+    callback=_ordinary,
     help="Write every difference to a Parquet file.",
 )
 @_work_dir_option
@@ -332,9 +344,9 @@ def check(
 
     The script runs as it is, for one batch, on a throw-away copy of the savepoint and with sinks
     that write nothing; nothing of the job is touched. Then it does the last batch again, and the
-    state that comes of it is compared with the savepoint's: what differs makes it unknown. Without
-    a script, only what files tell is looked at, which can say no, but never yes. Exit code 0, 3
-    or 1.
+    state that comes of it is compared with the savepoint's: what differs, or could not be compared,
+    makes it unknown. Without a script, only what files tell is looked at, which can say no, but
+    never yes. Exit code 0, 3 or 1.
     """
     from sparkpoint.cli.work.statecheck import Checking, check_state
 

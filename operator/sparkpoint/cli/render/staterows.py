@@ -15,6 +15,8 @@ __all__ += ["rows_table"]
 
 _WIDEST = 60
 _Row = Mapping[str, Plain]
+_Path = tuple[str, ...]
+"""Names of columns, from the outermost inwards."""
 
 
 def json_lines(rows: Iterable[_Row]) -> Iterator[str]:
@@ -23,32 +25,42 @@ def json_lines(rows: Iterable[_Row]) -> Iterator[str]:
 
 
 def csv_lines(rows: Iterable[_Row]) -> Iterator[str]:
-    """A header and a line per row; structs are columns of their own, lists are JSON."""
-    header: list[str] | None = None
+    """A header and a line per row; structs are columns of their own, lists are JSON.
+
+    The first row says which columns there are: a struct that is null in it is JSON in the others.
+    """
+    columns: list[_Path] | None = None
     for row in rows:
-        flat = dict(_flat(row))
-        if header is None:
-            header = list(flat)
-            yield _csv_line(header)
-        yield _csv_line([_cell(flat.get(name)) for name in header])
+        if columns is None:
+            columns = [path for path, _ in _flat(row)]
+            yield _csv_line([".".join(path) for path in columns])
+        yield _csv_line([_cell(_at(row, path)) for path in columns])
 
 
 def rows_table(rows: Sequence[_Row]) -> str:
     """As people read it; long values are cut."""
     if not rows:
         return "No rows."
-    flat = [dict(_flat(row)) for row in rows]
+    flat = [{".".join(path): value for path, value in _flat(row)} for row in rows]
     header = list(dict.fromkeys(name for row in flat for name in row))
     cells = ([_cut(_cell(row.get(name), null="-")) for name in header] for row in flat)
     return table(header, cells)
 
 
-def _flat(row: _Row, prefix: str = "") -> Iterator[tuple[str, Plain]]:
+def _flat(row: _Row, above: _Path = ()) -> Iterator[tuple[_Path, Plain]]:
     for name, value in row.items():
         if isinstance(value, dict) and value:
-            yield from _flat(value, f"{prefix}{name}.")
+            yield from _flat(value, (*above, name))
         else:
-            yield f"{prefix}{name}", value
+            yield (*above, name), value
+
+
+def _at(row: _Row, path: _Path) -> Plain:
+    """What is there; nothing below a struct that is null."""
+    found: Plain = dict(row)
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found
 
 
 def _cell(value: Plain, *, null: str = "") -> str:
@@ -106,7 +118,8 @@ def _sample(change: Change) -> str:
 
 def _told(value: Plain) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{name}={_cut(_cell(each, null='-'))}" for name, each in _flat(value))
+        flat = ((".".join(path), each) for path, each in _flat(value))
+        return ", ".join(f"{name}={_cut(_cell(each, null='-'))}" for name, each in flat)
     return _cell(value, null="-")
 
 

@@ -5,6 +5,7 @@ process of its own, on a throw-away copy and with sinks that write nothing.
 """
 
 import importlib.metadata
+import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +21,12 @@ from sparkpoint.savepoint.progress import Amount
 from sparkpoint.state.compatibility import Finding
 from sparkpoint.state.errors import BadQueryError
 from sparkpoint.state.preflight import preflight
+from sparkpoint.storage.errors import NotFoundError
 from sparkpoint.worker.model import Answer as Verdict
 
 __all__ = ["Checking", "check_state"]
 
+_VERSION = re.compile(r"[0-9]+\.[0-9]+")
 _EXITS = {"compatible": Exit.OK, "incompatible": Exit.REFUSED, "unknown": Exit.FAILED}
 
 
@@ -47,10 +50,15 @@ def check_state(settings: Settings, location: str, reference: str, wanted: Check
     """The verdict, with everything that led to it."""
     conf = _conf(wanted.conf)
     if wanted.script and not Path(wanted.script[0]).is_file():
-        raise BadQueryError(f"{wanted.script[0]} is no file: give a script behind `--`.")
+        raise NotFoundError(f"There is no script {wanted.script[0]}. Check the path.")
+    if wanted.spark_version is not None and not _VERSION.match(wanted.spark_version):
+        raise BadQueryError(f"--spark-version {wanted.spark_version}: give one such as 4.3.0.")
+    if not wanted.master.startswith("local"):
+        raise BadQueryError(f"--master {wanted.master}: code is tried here, give local[N].")
     repository = open_repository(settings, location)
     savepoint = repository.find(reference)
-    version = wanted.spark_version or _installed()
+    installed = _installed()
+    version = wanted.spark_version or installed
     if wanted.script:
         require(
             *("pyspark", "aiohttp"),
@@ -65,12 +73,19 @@ def check_state(settings: Settings, location: str, reference: str, wanted: Check
         with shown_progress(settings) as progress:
             progress.start("rehearsing", Amount())
             tried = _rehearsed(settings, repository, savepoint, wanted)
-    verdict = _verdict(obstacles, tried)
+    elsewhere = tried is not None and not _is_of_line(installed, wanted.spark_version)
+    verdict = "unknown" if elsewhere else _verdict(obstacles, tried)
     problems = [*(f"{each.message} {each.remedy}" for each in obstacles)]
-    if tried is not None and verdict != "compatible":
+    if tried is not None and tried.answer != "Compatible":
         problems += tried.problems or (tried.message,)
+    if elsewhere:
+        problems.append(
+            f"It was tried with Spark {installed or 'of a version that is not known'}, which says "
+            f"nothing about {version}: check it where that one is installed."
+        )
     notes = [f"{each.message} {each.remedy}" for each in found if not each.is_obstacle]
     notes += tried.notes if tried is not None else ()
+    text = _text(savepoint.key, verdict, tried, elsewhere=elsewhere)
     document = {
         "repository": repository.store.uri,
         "savepoint": savepoint_document(savepoint),
@@ -79,11 +94,11 @@ def check_state(settings: Settings, location: str, reference: str, wanted: Check
         "problems": problems,
         "notes": notes,
         "rehearsed": tried is not None,
-        "message": tried.message if tried is not None else None,
+        "message": tried.message if tried is not None else text,
     }
     return Answer(
         document=document,
-        text=_text(savepoint.key, verdict, tried),
+        text=text,
         notes=tuple(notes),
         alarm=" ".join(problems),
         exit=_EXITS[verdict],
@@ -99,12 +114,24 @@ def _verdict(obstacles: list[Finding], tried: Verdict | None) -> str:
     return tried.answer.lower()
 
 
-def _text(key: str, verdict: str, tried: Verdict | None) -> str:
+def _is_of_line(installed: str | None, wanted: str | None) -> bool:
+    """Whether what this Spark does is what the one that was asked for does."""
+    if wanted is None:
+        return True
+    return installed is not None and installed.split(".")[:2] == wanted.split(".")[:2]
+
+
+def _text(key: str, verdict: str, tried: Verdict | None, *, elsewhere: bool) -> str:
     if verdict == "compatible":
         return f"Compatible: the code has made a batch from a copy of {key}."
     if verdict == "incompatible":
         return f"Incompatible with {key}."
-    why = "it was not tried out" if tried is None else "the trial came to no verdict"
+    if tried is None:
+        return (
+            f"Unknown whether code fits {key}: nothing in its files is against it, but none was "
+            "tried. Give a script behind `--`."
+        )
+    why = "it was tried with another Spark" if elsewhere else "the trial came to no verdict"
     return f"Unknown whether it fits {key}: {why}."
 
 
@@ -143,6 +170,8 @@ def _rehearsed(
         options = [word for option in given.items() for word in option]
         options += [word for each in wanted.conf for word in ("--conf", each)]
         options += ["--functions"] if wanted.functions else []
+        # Nothing begins from it here.
+        options.append("--single")
         options += ["--replay"] if wanted.replay else []
         command = ["rehearse", *options, "--", *wanted.script]
         return ask_worker(command, Path(folder), silence="Unknown")

@@ -28,6 +28,8 @@ __all__ = ["Differing", "Querying", "compare_states", "look_into_state"]
 
 _SHOWN = 100
 """Rows that are printed if nobody says how many."""
+_FORMS = {".csv": "csv", ".parquet": "parquet"}
+"""Of files, if nobody says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +39,8 @@ class Querying:
     selection: Selection
     where: str | None
     sql: str | None
-    form: str
+    form: str | None
+    """None: a table, or what the name of the file says."""
     limit: int | None
     output: Path | None
     work_dir: Path | None
@@ -55,7 +58,9 @@ class Differing:
 
 def look_into_state(settings: Settings, location: str, reference: str, wanted: Querying) -> Answer:
     """Print the rows of a store, or write them to a file."""
-    if wanted.form == "parquet" and wanted.output is None:
+    by_name = _FORMS.get(wanted.output.suffix.lower()) if wanted.output is not None else None
+    form = wanted.form or by_name or "table"
+    if form == "parquet" and wanted.output is None:
         raise BadQueryError("Parquet is no text: give a file with --output.")
     repository = open_repository(settings, location)
     savepoint = repository.find(reference)
@@ -81,11 +86,11 @@ def look_into_state(settings: Settings, location: str, reference: str, wanted: Q
             "store": found.store,
         }
         if wanted.output is not None:
-            rows = _write(found, wanted.form, wanted.output)
+            rows = _write(found, form, wanted.output)
             document |= {"output": str(wanted.output), "count": rows}
             text = f"Wrote {count(rows, 'row')} to {wanted.output}"
             return Answer(document=document, text=text, notes=tuple(progress.notes))
-        return _printed(found, wanted.form, shown, document, tuple(progress.notes))
+        return _printed(found, form, shown, document, tuple(progress.notes))
 
 
 def _printed(

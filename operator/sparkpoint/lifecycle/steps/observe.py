@@ -113,7 +113,8 @@ def _commits(query: QueryFact, base: dict[str, int]) -> int:
 def _proven(world: World, *, committed: bool) -> Step:
     operation = world.operation
     first, stopped = operation.resumed, operation.stopped
-    downtime = (first - stopped).total_seconds() if first and stopped else None
+    # Two drivers told these times; clocks that differ must not make it less than nothing.
+    downtime = max(0.0, (first - stopped).total_seconds()) if first and stopped else None
     record = _proven_record(world, committed=committed)
     return finish(replace(world, record=record), Result.SUCCEEDED, downtime=downtime)
 

@@ -16,6 +16,7 @@ from sparkpoint.runtime.model import (
     OperationState,
     SavepointOperation,
     StopOperation,
+    StopReport,
     StopRequest,
 )
 from sparkpoint.runtime.operations import Operations
@@ -30,6 +31,8 @@ class Stops:
 
     def __init__(self, job: Job, savepoints: Savepoints, tasks: asyncio.TaskGroup) -> None:
         self._job, self._savepoints, self._tasks = job, savepoints, tasks
+        self._report: StopReport | None = None
+        """Of a stop that has brought the job to a stand: no later one finds it running."""
         self.operations: Operations[StopRequest, StopOperation] = Operations("Stop")
 
     async def settled(self, operation: str, seconds: float) -> StopOperation | None:
@@ -49,7 +52,9 @@ class Stops:
             self._savepoints.check_free_for_stop(
                 request.savepoint_name, request.savepoint, operation
             )
-        running = StopOperation(operation=operation, state=OperationState.RUNNING)
+        running = StopOperation(
+            operation=operation, state=OperationState.RUNNING, report=self._report
+        )
         self.operations.begin(operation, request, running)
         self._tasks.create_task(self._run(operation, request), name=f"stop {operation}")
 
@@ -86,6 +91,7 @@ class Stops:
             budget = request.budget_seconds
             report = await in_thread(lambda: self._job.stop(operation, budget))
             logger.info("Stop %s: clean %s in %.2f s", operation, report.clean, report.seconds)
+            self._report = report
             self._change(operation, report=report)
 
         if request.savepoint is None or request.savepoint_name is None:

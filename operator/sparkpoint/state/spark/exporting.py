@@ -1,7 +1,8 @@
 """The Spark process that reads state: `python -m sparkpoint.state.spark.exporting ORDER ANSWER`.
 
 Every store that is asked for is written to Parquet, with the columns that Spark's own state reader
-gives it. For a comparison they become two, a key that occurs once and a value.
+gives it; fields of one name get names of their own. For a comparison they become two columns, a key
+that occurs once and a value.
 """
 
 import sys
@@ -10,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from sparkpoint.state.spark.checksums import damaged_files
 from sparkpoint.state.spark.session import FORMAT, local_session
+from sparkpoint.state.types import distinct
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -64,6 +67,10 @@ def main(order: Path, answer: Path) -> int:
     conf = {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
     spark = local_session("sparkpoint state", wanted.scratch, conf)
     exported = Exported()
+    for checkpoint in dict.fromkeys(each.checkpoint for each in wanted.exports):
+        if damaged := damaged_files(spark, checkpoint):
+            answer.write_text(Exported(problem=damaged[0]).model_dump_json())
+            return 0
     try:
         for each in wanted.exports:
             _export(spark, each)
@@ -81,6 +88,10 @@ def _export(spark: "SparkSession", export: Export) -> None:
         # A key of a list occurs once for each element: together they are its value.
         frame = reader.option("flattenCollectionTypes", "false").load(export.checkpoint)
     frame = _paired(frame) if export.pairs else frame
+    # By their places: a field whose name another one has cannot be asked for.
+    frame = frame.select(
+        *(frame[f.name].cast(_distinct_type(f.dataType)).alias(f.name) for f in frame.schema)
+    )
     frame = frame.select(*(_storable(frame[f.name], f.dataType, f.name) for f in frame.schema))
     if frame.rdd.getNumPartitions() > _MOST_FILES:
         frame = frame.coalesce(_MOST_FILES)
@@ -101,6 +112,25 @@ def _paired(frame: "DataFrame") -> "DataFrame":
     if "list_value" in columns:
         return frame.select("key", F.struct("list_value").alias("value"))
     return frame.select("key", "value")
+
+
+def _distinct_type(kind: "DataType") -> "DataType":
+    from pyspark.sql.types import ArrayType, MapType, StructField, StructType
+
+    if isinstance(kind, StructType):
+        names = distinct([field.name for field in kind])
+        return StructType(
+            [
+                StructField(name, _distinct_type(field.dataType), field.nullable)
+                for name, field in zip(names, kind, strict=True)
+            ]
+        )
+    if isinstance(kind, ArrayType):
+        return ArrayType(_distinct_type(kind.elementType), kind.containsNull)
+    if isinstance(kind, MapType):
+        key, value = _distinct_type(kind.keyType), _distinct_type(kind.valueType)
+        return MapType(key, value, kind.valueContainsNull)
+    return kind
 
 
 def _storable(column: "Column", kind: "DataType", name: str) -> "Column":

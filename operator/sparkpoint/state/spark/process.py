@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sparkpoint.state.errors import MissingLibraryError, SparkFailedError
 
-__all__ = ["require_spark", "run_spark"]
+__all__ = ["how_ended", "require_spark", "run_spark", "stop"]
 
 _GRACE = 3.0
 """Seconds for the JVM to go; then it is killed with the process."""
@@ -45,26 +45,27 @@ def run_spark(module: str, order: str, scratch: Path) -> str:
         try:
             code = process.wait()
         finally:
-            _stop(process)
+            stop(process)
     if code != 0 or not answer.exists():
         raise SparkFailedError(
-            f"Spark ended {_how(code)} before it was done. It said last: {_end_of(log)}"
+            f"Spark ended {how_ended(code)} before it was done. It said last: {_end_of(log)}"
         )
     return answer.read_text()
 
 
-def _stop(process: "subprocess.Popen[bytes]") -> None:
+def stop(process: "subprocess.Popen[bytes]", *, grace: float = _GRACE) -> None:
+    """End it, whatever it does; within the grace it can end what it has started."""
     if process.poll() is not None:
         return
     process.terminate()
     try:
-        process.wait(_GRACE)
+        process.wait(grace)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
 
 
-def _how(code: int) -> str:
+def how_ended(code: int) -> str:
     """An exit code in words."""
     return f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from sparkpoint.state.samebatch import keep_batch
+from sparkpoint.state.spark.checksums import damaged_files
 from sparkpoint.state.spark.raw import PartCount, StoreName, counted
 from sparkpoint.state.spark.session import FORMAT, local_session
 
@@ -69,6 +70,10 @@ def main(order: Path, answer: Path) -> int:
     wanted = Repartitioning.model_validate_json(order.read_text())
     spark = local_session("sparkpoint repartition", wanted.scratch)
     done = Repartitioned()
+    for query in wanted.queries:
+        if damaged := damaged_files(spark, query.checkpoint):
+            answer.write_text(Repartitioned(problem=damaged[0]).model_dump_json())
+            return 0
     try:
         moved = {query.prefix: _moved(spark, query, wanted.partitions) for query in wanted.queries}
         done = Repartitioned(moved=moved)

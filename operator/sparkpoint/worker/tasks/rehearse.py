@@ -19,7 +19,7 @@ from sparkpoint.runtime.model import (
 )
 from sparkpoint.runtime.orders import Order
 from sparkpoint.savepoint import Repository, Savepoint
-from sparkpoint.savepoint.errors import SavepointError
+from sparkpoint.savepoint.errors import NoQueryError, SavepointError
 from sparkpoint.state.errors import StateError
 from sparkpoint.state.preflight import preflight
 from sparkpoint.storage import open_store
@@ -30,12 +30,13 @@ from sparkpoint.worker.tasks.borrowing import borrowed
 from sparkpoint.worker.tasks.capture import installed_spark, order_of
 from sparkpoint.worker.telling import Telling
 
-__all__ = ["USAGE", "Trial", "ended", "judged", "read"]
+__all__ = ["USAGE", "Trial", "called", "ended", "judged", "read"]
 
 USAGE = (
     "--savepoint NAME|ID --repository URI --job NAMESPACE/NAME [--epoch-dir URI --epoch N "
     "[--source-endpoint-url URL]] [--deadline SECONDS] [--master local[N]] [--conf KEY=VALUE]… "
-    "[--scratch PATH] [--functions] [--replay] [--endpoint-url URL] -- script.py [argument…]"
+    "[--scratch PATH] [--functions] [--single] [--replay] [--endpoint-url URL] -- script.py "
+    "[argument…]"
 )
 _DEADLINE = 600
 _MASTER = "local[1]"
@@ -65,6 +66,9 @@ class Trial:
     """Whether functions that are sinks are called, with rows that will come again."""
     command: tuple[str, ...]
     """The script and its arguments."""
+    single: bool = False
+    """Whether the savepoint may be of a single query's checkpoint, without a folder. No driver
+    begins from such a one: this is for whoever only asks about the code."""
     replay: bool = False
     """Whether the last batch is done again, and what comes of it compared."""
     keep: str | None = None
@@ -95,6 +99,7 @@ def read(given: Given) -> Callable[[Telling], Answer]:
         conf=conf,
         scratch=given.path("--scratch") if given.has("--scratch") else None,
         functions=given.flag("--functions"),
+        single=given.flag("--single"),
         replay=given.flag("--replay"),
         command=command,
         order=order_of(given, given.name("--savepoint")) if given.has("--epoch-dir") else None,
@@ -147,16 +152,33 @@ def _told_by_files(trial: Trial, spark_version: str | None) -> Answer | None:
     """What is certain without a trial; some of it Spark would do wrongly without an error."""
     try:
         repository, savepoint = _savepoint_of(trial)
+        if not trial.single and (refusal := _nowhere(savepoint)) is not None:
+            return refusal
         found = preflight(repository, savepoint, spark_version=spark_version, conf={})
     except (SavepointError, StorageError, CheckpointError, StateError):
         return None  # the driver says what cannot be read, and whether that may pass
     problems = tuple(
-        f"query {each.query}: {each.message} {each.remedy}" for each in found if each.is_obstacle
+        f"query {called(each.query)}: {each.message} {each.remedy}"
+        for each in found
+        if each.is_obstacle
     )
     if not problems:
         return None
     message = f"Savepoint {savepoint.key}: {problems[0]}"
     return Answer(answer="Incompatible", message=message, problems=problems)
+
+
+def _nowhere(savepoint: Savepoint) -> Answer | None:
+    """What the driver would say when the job has stopped: it is the same for any code."""
+    # Late: no other task needs it.
+    from sparkpoint.runtime.restoring import check_folders
+
+    try:
+        check_folders(savepoint)
+    except NoQueryError as error:
+        kind, message = _KINDS["savepoint"], str(error)
+        return Answer(answer="Incompatible", kind=kind, message=message, problems=(message,))
+    return None
 
 
 def judged(info: RehearsalInfo) -> Answer:
@@ -193,7 +215,13 @@ def ended(last: Termination | None) -> Answer:
 
 
 def _problem(name: str, query: RehearsedQuery) -> str:
-    return f"query {name}: {_words(query.error)}" if query.error else f"query {name}: no verdict."
+    said = _words(query.error) if query.error else "no verdict."
+    return f"query {called(name)}: {said}"
+
+
+def called(folder: str) -> str:
+    """A savepoint of a single query's checkpoint has no folder to call it by."""
+    return folder or "(the only one)"
 
 
 def _words(error: ErrorInfo) -> str:

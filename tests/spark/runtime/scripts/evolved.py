@@ -51,11 +51,11 @@ class Counting(StatefulProcessor):
         pass
 
 
-def transformed(*variables, mode="None"):
+def transformed(*variables, mode="None", key="k"):
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
     return (
         events()
-        .groupBy("k")
+        .groupBy(key)
         .transformWithStateInPandas(
             statefulProcessor=Counting(*variables),
             outputStructType="k string, n long",
@@ -69,6 +69,12 @@ def joined(left, right):
     ours = events().selectExpr(*left)
     theirs = events().selectExpr(*right)
     return ours.join(theirs, F.expr("a = b AND t <= u AND u <= t + interval 1 minute"))
+
+
+def in_families(left, right):
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+    spark.conf.set("spark.sql.streaming.join.stateFormatVersion", "3")
+    return joined(left, right)
 
 
 def sessions(gap, *keys):
@@ -91,18 +97,22 @@ FRAMES = {
     "join": lambda: joined(("k a", "v x", "ts t"), ("k b", "v y", "ts u")),
     "join-renamed": lambda: joined(("k a", "v z", "ts t"), ("k b", "v y", "ts u")),
     "join-wider": lambda: joined(("k a", "v x", "ts t", "side"), ("k b", "v y", "ts u")),
+    "families": lambda: in_families(("k a", "v x", "ts t"), ("k b", "v y", "ts u")),
+    "families-renamed": lambda: in_families(("k a", "v z", "ts t"), ("k b", "v y", "ts u")),
     "groups": lambda: counted("n", "long"),
     "groups-renamed": lambda: counted("m", "long"),
     "groups-real": lambda: counted("n", "double"),
     "processor": lambda: transformed(("n", "n long")),
     "processor-more": lambda: transformed(("n", "n long"), ("m", "m long")),
     "processor-renamed": lambda: transformed(("m", "n long")),
+    "processor-other": lambda: transformed(("n", "n long"), key="side"),
     "processor-text": lambda: transformed(("n", "n string")),
     "processor-timed": lambda: transformed(("n", "n long"), mode="ProcessingTime"),
 }
 
 for name in names:
     spark.conf.unset("spark.sql.streaming.stateStore.providerClass")
+    spark.conf.unset("spark.sql.streaming.join.stateFormatVersion")
     mode = "update" if name.startswith(("groups", "processor")) else "append"
     writer = FRAMES[name]().writeStream.queryName(name).outputMode(mode)
     writer.format("noop").start()

@@ -116,7 +116,7 @@ def test_a_wait_that_is_too_long_ends_with_8_and_what_it_waits_for(shop: ApiServ
         }
     ]
 
-    outcome = run("job", "suspend", "visits", "--timeout", "0.3s")
+    outcome = run("job", "suspend", "visits", "--timeout", "3s")
 
     assert outcome.code == 8
     assert "Suspend: Stop. Batch 42 runs. It goes on by itself." in outcome.err

@@ -144,7 +144,7 @@ def test_a_wait_ends_when_it_is_known_how_it_ends(
     shop: ApiServer, what: str, status: dict[str, object], code: int, says: str
 ) -> None:
     shop.put_status("StatefulSparkJob", "visits", status)
-    timeout = "0.3s" if code == 8 else "60s"
+    timeout = "3s" if code == 8 else "60s"
 
     outcome = run("job", "wait", "visits", "--for", what, "--timeout", timeout, "--json")
 

@@ -138,8 +138,9 @@ def test_watches_that_end_at_once_are_not_begun_over_and_over(
 ) -> None:
     shop.put_status("StatefulSparkJob", "visits", {"operation": operation("Resume", "Launch")})
     monkeypatch.setattr(shop, "events", lambda _: iter([]))
+    monkeypatch.setattr(following, "_BREATH", 60.0)
 
-    outcome = run("job", "wait", "visits", "--for", "running", "--timeout", "0.4s")
+    outcome = run("job", "wait", "visits", "--for", "running", "--timeout", "3s")
 
     assert outcome.code == 8
     assert sum("watch=true" in path for _, path, _ in shop.asked) == 1

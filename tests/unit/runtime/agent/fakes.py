@@ -2,7 +2,6 @@
 
 import sys
 import threading
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +16,7 @@ from sparkpoint.runtime.model import (
 )
 from sparkpoint.runtime.orders import CaptureSettings
 
-__all__ = ["TOKEN", "FakeJob", "await_true", "pretended", "real"]
+__all__ = ["TOKEN", "FakeJob", "pretended", "real"]
 
 TOKEN = "canary-2f6c1e0b7d"
 """Must never be seen in an answer or a log."""
@@ -108,11 +107,3 @@ def pretended(root: Path) -> CaptureSettings:
     return CaptureSettings(
         namespace="shop", job="visits", epoch=3, epoch_dir=str(root), command=command
     )
-
-
-def await_true(condition: Callable[[], bool], what: str, seconds: float = 20) -> None:
-    """Wait, bounded."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.005)

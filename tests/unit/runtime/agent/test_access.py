@@ -14,8 +14,9 @@ import pytest
 from sparkpoint.runtime.agent import Agent, AgentError, routes, server, start_agent
 from sparkpoint.runtime.agent.guard import IN_FLIGHT
 from sparkpoint.runtime.client import SyncAgentClient
+from tests.support.waiting import await_true
 from tests.unit.runtime.agent.conftest import StartAgent
-from tests.unit.runtime.agent.fakes import TOKEN, FakeJob, await_true, pretended
+from tests.unit.runtime.agent.fakes import TOKEN, FakeJob, pretended
 
 GOOD = {"Authorization": f"Bearer {TOKEN}"}
 

@@ -19,7 +19,7 @@ from sparkpoint.savepoint.progress import Amount
 from sparkpoint.storage import DirectoryStore, open_store
 from tests.support.s3 import S3Server, s3_server
 from tests.unit.runtime.agent.conftest import Connect, StartAgent
-from tests.unit.runtime.agent.fakes import FakeJob, real
+from tests.unit.runtime.agent.fakes import TOKEN, FakeJob, real
 from tests.unit.savepoint.synthetic import SyntheticQuery
 
 __all__ = ["s3_server"]
@@ -81,6 +81,32 @@ def test_a_live_savepoint_holds_the_started_queries_and_restores(
     assert second.result is not None
     assert second.result.parent == "shop/visits/first"
     assert second.result.new_bytes < second.result.bytes / 2
+
+
+def test_no_secret_of_the_driver_comes_into_the_repository(
+    start: StartAgent,
+    connect: Connect,
+    query: SyntheticQuery,
+    root: Path,
+    repository: Repository,
+    request_: SavepointRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    for name in ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "DB_PASSWORD", "HARMLESS"):
+        monkeypatch.setenv(name, f"CANARY-{name}")
+
+    found = connect(start(real(root))).savepoint("first", request_, wait=60)
+
+    assert found.state is OperationState.DONE, found.error
+    written = [file for file in (tmp_path / "repository").rglob("*") if file.is_file()]
+    assert any(file.name == "first.json" for file in written)
+    leaks = [file for file in written if b"CANARY" in file.read_bytes()]
+    assert leaks == []
+    # Neither in the table of files, which is compressed, nor the token.
+    table = repository.files(repository.find("shop/visits/first"))
+    assert "CANARY" not in str(table)
+    assert not [file for file in written if TOKEN.encode() in file.read_bytes()]
 
 
 def test_a_savepoint_knows_the_sinks_of_its_queries(
@@ -311,6 +337,31 @@ def test_a_stop_checks_the_repository_before_and_captures_after(
     assert done.savepoint.result.batches == {"q": 6}
     assert not done.savepoint.result.pending
     assert repository.find("last").manifest.queries[0].batch == 6
+
+
+def test_a_stop_that_interrupts_a_batch_has_its_savepoint_with_the_batch_to_be_done_again(
+    client: SyncAgentClient,
+    job: FakeJob,
+    query: SyntheticQuery,
+    root: Path,
+    request_: SavepointRequest,
+) -> None:
+    job.before_stop = lambda: query.begin(6)
+    stop = StopRequest(savepoint_name="last", savepoint=request_)
+
+    done = client.stop("s1", stop, wait=60)
+
+    assert done.state is OperationState.DONE, done.error
+    assert done.savepoint is not None
+    assert done.savepoint.result is not None
+    assert done.savepoint.result.batches == {"q": 5}
+    assert done.savepoint.result.pending
+    # An agent that comes after it finds what it would make.
+    order = real(root).order("last", request_, stops=True)
+    Capture(order).prepare()
+    query.batch()
+    with pytest.raises(NameTakenError, match="gone on since"):
+        Capture(order).prepare()
 
 
 def test_the_process_ends_when_its_driver_is_gone(root: Path, request_: SavepointRequest) -> None:

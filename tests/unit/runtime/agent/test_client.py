@@ -18,6 +18,7 @@ from sparkpoint.runtime.client import (
     AgentUnreachableError,
     SyncAgentClient,
 )
+from tests.support.ports import closed_port
 from tests.unit.runtime.agent.fakes import TOKEN
 
 
@@ -56,9 +57,10 @@ def stranger(status: int, body: bytes) -> Iterator[SyncAgentClient]:
 
 
 def test_nobody_there_is_unreachable() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    with SyncAgentClient(f"http://127.0.0.1:{port}", TOKEN) as client:
+    with (
+        closed_port() as port,
+        SyncAgentClient(f"http://127.0.0.1:{port}", TOKEN) as client,
+    ):
         with pytest.raises(AgentUnreachableError, match=str(port)) as caught:
             client.progress()
 

@@ -14,8 +14,9 @@ from sparkpoint.runtime.agent.savepoints import QUEUE
 from sparkpoint.runtime.client import AgentRefusedError, SyncAgentClient
 from sparkpoint.runtime.model import OperationState, SavepointRequest
 from tests.support.processes import alive
+from tests.support.waiting import await_true
 from tests.unit.runtime.agent.conftest import Connect
-from tests.unit.runtime.agent.fakes import FakeJob, await_true
+from tests.unit.runtime.agent.fakes import FakeJob
 from tests.unit.runtime.agent.test_access import ask, error_of
 
 REQUEST = SavepointRequest(repository="/r")

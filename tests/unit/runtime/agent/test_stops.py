@@ -8,7 +8,8 @@ import pytest
 from sparkpoint.runtime.agent import Agent
 from sparkpoint.runtime.client import AgentRefusedError, SyncAgentClient
 from sparkpoint.runtime.model import OperationState, SavepointRequest, StopRequest
-from tests.unit.runtime.agent.fakes import FakeJob, await_true
+from tests.support.waiting import await_true
+from tests.unit.runtime.agent.fakes import FakeJob
 from tests.unit.runtime.agent.test_access import ask
 from tests.unit.runtime.agent.test_savepoints import orders
 
@@ -137,7 +138,11 @@ def test_a_savepoint_that_fails_after_the_stop_can_be_tried_again_or_given_up(
     assert job.finished == []
 
     (root / "fail").write_text(refused)
-    assert client.stop("s1", WITH_SAVEPOINT, wait=20).state is OperationState.FAILED
+    for name in ("s1", "another"):
+        again = client.stop(name, WITH_SAVEPOINT, wait=20)
+        assert again.state is OperationState.FAILED
+        # It failed before it stopped anything; the job stands all the same.
+        assert again.report == failed.report
     (root / "fail").unlink()
     job.checkpoints = checkpoints  # type: ignore[method-assign]
     assert client.stop("s2", wait=20).state is OperationState.DONE

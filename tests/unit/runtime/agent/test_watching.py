@@ -7,7 +7,8 @@ import pytest
 from sparkpoint.runtime.agent import Agent
 from sparkpoint.runtime.client import AgentRefusedError, SyncAgentClient
 from sparkpoint.runtime.model import GateInfo, Progress
-from tests.unit.runtime.agent.fakes import FakeJob, await_true
+from tests.support.waiting import await_true
+from tests.unit.runtime.agent.fakes import FakeJob
 from tests.unit.runtime.agent.test_access import ask
 
 

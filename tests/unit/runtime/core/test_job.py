@@ -20,6 +20,7 @@ from sparkpoint.runtime.writing import Asked, Traits
 from sparkpoint.savepoint.manifest import SinkInfo
 from sparkpoint.savepoint.sinknote import read_sink_note
 from sparkpoint.storage import DirectoryStore, open_store
+from tests.support.waiting import await_true
 from tests.unit.runtime.core.fakes import FakeExecution
 
 TERMINATED = Cause(EndReason.TERMINATED, "SIGTERM was received.")
@@ -204,7 +205,9 @@ def test_a_dead_query_ends_the_job_and_says_where(world: World) -> None:
     assert not other.interrupted
 
 
-def test_a_dead_query_may_be_left_to_the_script(tmp_path: Path) -> None:
+def test_a_dead_query_may_be_left_to_the_script(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     world = World(tmp_path, on_query_failure="ignore")
     world.start("bad").die(ERROR)
     world.start("good")
@@ -214,6 +217,7 @@ def test_a_dead_query_may_be_left_to_the_script(tmp_path: Path) -> None:
 
     termination = world.job.termination()
     assert (termination.reason, termination.exit_code) == (EndReason.SCRIPT_ENDED, 0)
+    await_true(lambda: "bad" in caplog.text, "a word of the query that died")
 
 
 @pytest.mark.parametrize(

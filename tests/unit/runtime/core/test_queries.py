@@ -19,7 +19,7 @@ def test_all_stop_at_their_boundaries() -> None:
 def test_one_that_exceeds_the_budget_is_interrupted_and_the_others_are_not() -> None:
     slow, quick = FakeExecution(stubborn=True), FakeExecution()
 
-    report = stop_queries([started("slow", slow), started("quick", quick)], budget=0.2)
+    report = stop_queries([started("slow", slow), started("quick", quick)], budget=2)
 
     assert not report.clean
     assert report.queries["slow"] == QueryEnd(batch=3, clean=False)

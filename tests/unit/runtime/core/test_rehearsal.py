@@ -12,6 +12,8 @@ from pyspark.sql import SparkSession
 
 from sparkpoint.runtime.conclusion import Course, conclude
 from sparkpoint.runtime.errors import ScriptOver
+from sparkpoint.runtime.execution import LostError
+from sparkpoint.runtime.families import Columns
 from sparkpoint.runtime.identity import Place
 from sparkpoint.runtime.model import ErrorInfo, RehearsalInfo
 from sparkpoint.runtime.options import RehearsalOptions
@@ -39,9 +41,11 @@ class Tried(FakeExecution):
         rows: int | None = 0,
         failure: Sequence[Thrown] = (),
         unreadable: Sequence[Thrown] = (),
+        refuses: str | None = None,
     ) -> None:
         super().__init__()
         self._rows, self._failure, self._unreadable = rows, failure, unreadable
+        self._refuses = refuses
         self.asked: Sequence[str | None] | None = None
 
     def failure(self) -> Sequence[Thrown]:
@@ -55,7 +59,11 @@ class Tried(FakeExecution):
         return self._unreadable
 
     def write_schemas(self) -> None:
-        pass
+        if self._refuses is not None:
+            raise LostError(self._refuses)
+
+    def family_columns(self) -> dict[int, Columns]:
+        return {}
 
 
 class Session:
@@ -74,9 +82,11 @@ class Session:
 class World:
     """A savepoint of two queries, and a rehearsal on it without Spark."""
 
-    def __init__(self, root: Path, *, repository: str = "repository") -> None:
+    def __init__(
+        self, root: Path, *, repository: str = "repository", folders: Sequence[str] = ("a", "b")
+    ) -> None:
         self.root, self.session, self.now = root, Session(), 0.0
-        for name in ("a", "b"):
+        for name in folders:
             SyntheticQuery(root / "job" / name).run(2)
         made = Repository.init(DirectoryStore(root / "repository"))
         request = CaptureRequest(namespace="tests", job="job", name="one")
@@ -181,6 +191,61 @@ def test_every_query_has_its_own_verdict(world: World) -> None:
     assert said(info, "b") == ("incompatible", "SOURCE_KIND_CHANGED")
     assert said(info, "new") == ("compatible", None)
     assert "without state" in str(info.queries["new"].note)
+
+
+def test_a_savepoint_of_a_single_querys_checkpoint_is_that_of_the_only_query(
+    tmp_path: Path,
+) -> None:
+    """`savepoint create --checkpoint` of one query, as people have them: there are no folders."""
+    world = World(tmp_path, folders=[""])
+
+    def script() -> None:
+        world.start("visits", Tried(rows=3))
+        world.wait()
+
+    info = world.perform(script)
+
+    assert info.verdict == "compatible"
+    assert list(info.queries) == ["visits"]
+    assert world.executions["visits"].asked == ('{"topic":{"0":1}}',)
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_which_of_several_queries_a_single_checkpoint_belongs_to_is_not_guessed(
+    tmp_path: Path, ends: bool
+) -> None:
+    """The first that is started is tried before anybody knows of the other."""
+    world = World(tmp_path, folders=[""])
+
+    def script() -> None:
+        world.start("totals", Tried(rows=None, failure=[SCHEMA]) if ends else Tried(rows=None))
+        if ends:
+            world.await_decided("totals")
+        world.start("visits")
+        # Too late to count.
+        world.executions["totals"]._failure = [SCHEMA]
+        world.rehearsal.stopping_query()
+        world.wait()
+
+    info = world.perform(script)
+
+    assert info.verdict == "unknown"
+    assert list(info.queries) == ["totals", "visits"]
+    assert {said(info, name) for name in info.queries} == {("unknown", "WHICH_QUERY")}
+
+
+def test_a_query_whose_names_cannot_be_compared_is_not_called_compatible(world: World) -> None:
+    def script() -> None:
+        world.start("a", Tried(refuses="no such method"))
+        world.start("b")
+        world.wait()
+
+    info = world.perform(script)
+
+    assert info.verdict == "unknown"
+    assert said(info, "a") == ("unknown", "NAMES_NOT_COMPARED")
+    assert "no such method" in str(info.queries["a"].error)
+    assert said(info, "b") == ("compatible", None)
 
 
 def test_a_query_that_is_not_started_any_more_is_one_that_is_lost(world: World) -> None:

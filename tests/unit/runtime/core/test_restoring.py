@@ -20,8 +20,8 @@ BATCH = 5
 class World:
     """A savepoint at batch 5 of the query `q`."""
 
-    def __init__(self, root: Path, sink: SinkInfo | None) -> None:
-        SyntheticQuery(root / "first" / "q").run(BATCH + 1)
+    def __init__(self, root: Path, sink: SinkInfo | None, *, folder: str = "q") -> None:
+        SyntheticQuery(root / "first" / folder).run(BATCH + 1)
         self._repository, self.epoch = root / "repository", root / "epoch"
         repository = Repository.init(DirectoryStore(self._repository))
         request = CaptureRequest(
@@ -48,6 +48,17 @@ def written(root: Path, batches: int) -> SinkInfo:
     for number in range(batches):
         (log / str(number)).write_text("v1")
     return SinkInfo(kind="file", uri=str(root / "sink"))
+
+
+def test_state_that_no_query_would_look_for_is_not_restored(tmp_path: Path) -> None:
+    """A savepoint of a single query's checkpoint: it would begin anew, beside its state."""
+    world = World(tmp_path, None, folder="")
+
+    error = world.restore("resume")
+
+    assert error is not None
+    assert "adoptAs" in error.message
+    assert not world.epoch.exists()
 
 
 def test_a_sink_that_has_gone_on_is_refused_to_who_resumes(tmp_path: Path) -> None:

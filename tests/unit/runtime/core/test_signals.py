@@ -5,8 +5,10 @@ import sys
 
 _PROGRAM = """
 import os, signal, time
+from sparkpoint.runtime import signals
 from sparkpoint.runtime.signals import Signals
 
+signals._PATIENCE = 50
 order = []
 
 def told(number):

@@ -132,6 +132,12 @@ RATE_FRAMES = (
             "'k1'",
         ),
         (
+            Thrown("X", "aged out", "KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE", "22000"),
+            "unknown",
+            "KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE",
+            "aged out",
+        ),
+        (
             Thrown("X", "no such file", "FAILED_READ_FILE", "KD001"),
             "unknown",
             "FAILED_READ_FILE",
