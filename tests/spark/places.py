@@ -5,13 +5,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
+from sparkpoint.savepoint.describe import StateCount
+from sparkpoint.savepoint.manifest import QueryInfo
 from sparkpoint.storage import Store, open_store
+from sparkpoint.worker.loading import QueryToLoad, state_frames
 from tests.spark.workloads.base import Workload
 from tests.spark.workloads.judge import Position, parse_position, truth_at
 from tests.spark.workloads.session import reading_files
 
-__all__ = ["Place", "assert_state_at", "await_position", "position_at"]
+__all__ = [
+    "Place",
+    "assert_rows_told",
+    "assert_state_at",
+    "await_position",
+    "last_count",
+    "position_at",
+]
 
 _FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 
@@ -72,3 +83,37 @@ def assert_state_at(
     with reading_files(spark):
         found = workload.read_state(spark, place.spark_uri(name), at.batch)
     assert found == expected, f"{workload.name}: state at {at}"
+
+
+def last_count(query: StreamingQuery) -> StateCount | None:
+    """What the agent would have heard of the query last."""
+    done = [each for each in query.recentProgress if "addBatch" in each.durationMs]
+    if not done:
+        return None
+    operators = done[-1].stateOperators
+    return StateCount(
+        batch=done[-1].batchId,
+        rows=sum(each.numRowsTotal for each in operators),
+        counts=sum(each.numShufflePartitions for each in operators),
+    )
+
+
+def assert_rows_told(
+    spark: SparkSession, query: QueryInfo, checkpoint: str, count: StateCount | None
+) -> None:
+    """The manifest says how many rows Spark's reader finds, if Spark or a snapshot told it."""
+    if not query.operators or any("transform" in (each.name or "") for each in query.operators):
+        assert query.rows is None
+        return
+    if count is not None and count.batch == query.batch:
+        assert query.rows is not None
+    if query.rows is not None:
+        load = QueryToLoad(
+            name="",
+            checkpoint=checkpoint,
+            batch=query.batch,
+            commits_version=query.commits_version,
+        )
+        with reading_files(spark):
+            found = sum(frame.count() for frame in state_frames(spark, load))
+        assert query.rows == found, f"rows of {checkpoint} at batch {query.batch}"

@@ -23,6 +23,7 @@ from sparkpoint.runtime.model import (
 from sparkpoint.runtime.progress import ProgressTracker
 from sparkpoint.savepoint import MaterializeRequest, Mode, Repository
 from sparkpoint.storage import DirectoryStore
+from tests.spark.places import assert_rows_told
 from tests.spark.workloads import WORKLOADS
 from tests.spark.workloads.inputs import write_files
 from tests.spark.workloads.judge import assert_state, position
@@ -128,6 +129,7 @@ def assert_told(client: SyncAgentClient, query: StreamingQuery, checkpoint: Path
     assert (told.id, told.run_id, told.batch) == (query.id, query.runId, last.batchId)
     assert told.batch_seconds == last.durationMs["triggerExecution"] / 1000
     assert told.state_rows == sum(each.numRowsTotal for each in last.stateOperators) > 0
+    assert told.state_counts == sum(each.numShufflePartitions for each in last.stateOperators)
     assert told.state_bytes == sum(each.memoryUsedBytes for each in last.stateOperators) > 0
     assert told.watermark == last.eventTime["watermark"]
     assert math.isclose(told.processed_rows_per_second, last.processedRowsPerSecond)
@@ -167,6 +169,8 @@ def test_the_agent_watches_a_query_and_takes_savepoints_that_restore(
             client.progress()
             client.metrics()
         assert jobs_begun(spark) == before
+        quiet = client.savepoint("quiet", request, wait=400)
+        assert quiet.state is OperationState.DONE, quiet.error
         batch = client.progress().queries[0].batch
         assert f'sparkpoint_query_batch{{query="{_NAME}"}} {batch}\n' in client.metrics()
     finally:
@@ -181,6 +185,11 @@ def test_the_agent_watches_a_query_and_takes_savepoints_that_restore(
         repository.materialize(savepoint, DirectoryStore(target), resume)
         at = position(target / _NAME, summary.batches[_NAME])
         assert_state(spark, WORKLOADS[_NAME], str(target / _NAME), at)
+        (told,) = savepoint.manifest.queries
+        assert_rows_told(spark, told, str(target / _NAME), None)
+    (told,) = repository.find("quiet").manifest.queries
+    assert told.rows is not None
+    assert_rows_told(spark, told, str(checkpoint), None)
 
 
 def test_a_query_that_fails_is_told_with_its_error(

@@ -13,9 +13,17 @@ from pyspark.sql.streaming.query import StreamingQuery
 from sparkpoint.checkpoint.model import Role
 from sparkpoint.savepoint import CaptureRequest, MaterializeRequest, Mode, Repository, SinkPolicy
 from sparkpoint.savepoint.catalogue import Savepoint
+from sparkpoint.savepoint.describe import StateCount
 from sparkpoint.storage import DirectoryStore, Store
 from sparkpoint.storage.digest import is_md5
-from tests.spark.places import Place, assert_state_at, await_position, position_at
+from tests.spark.places import (
+    Place,
+    assert_rows_told,
+    assert_state_at,
+    await_position,
+    last_count,
+    position_at,
+)
 from tests.spark.workloads import COMBINATIONS, WORKLOADS
 from tests.spark.workloads.inputs import write_files
 from tests.spark.workloads.judge import Position, assert_output
@@ -72,13 +80,14 @@ class Job:
             available_now=available_now,
         )
 
-    def run_to_end(self, checkpoint: str, sink: Path) -> Position:
-        """Process all input, end, and tell how far it came."""
+    def run_to_end(self, checkpoint: str, sink: Path) -> tuple[Position, StateCount | None]:
+        """Process all input, end, and tell how far it came and what state it had then."""
         query = self.start(checkpoint, sink, available_now=True)
         try:
-            return await_files(query, self.place.store(checkpoint), _FILES)
+            there = await_files(query, self.place.store(checkpoint), _FILES)
         finally:
             query.stop()
+        return there, last_count(query)
 
 
 def await_files(query: StreamingQuery, store: Store, files: int) -> Position:
@@ -124,11 +133,14 @@ def _check_restored(job: Job, repository: Repository, savepoint: Savepoint) -> N
     assert since.batch == savepoint.manifest.queries[0].batch
     assert_state_at(job.spark, job.workload, job.place, name, since)
 
-    there = job.run_to_end(name, sink)
+    there, count = job.run_to_end(name, sink)
 
     assert there.files == _FILES
     assert_state_at(job.spark, job.workload, job.place, name, there)
     assert_output(job.workload, sink, there, since=since)
+    request = CaptureRequest(job="job", name=name, counts={"": count} if count else {})
+    again = repository.capture(target, request).savepoint.manifest.queries[0]
+    assert_rows_told(job.spark, again, job.place.spark_uri(name), count)
 
 
 def _check_matrix(spark: SparkSession, place: Place, folder: Path, name: str, kind: str) -> None:

@@ -89,6 +89,8 @@ class StateStore:
     """Per partition, the snapshot version that the plan starts from (0: from empty)."""
     files: int
     bytes: int
+    rows: int | None = None
+    """If the snapshots tell, and nothing came after them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """One stateful operator at one batch: its metadata, its schemas and the plan of all its stores."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sparkpoint.checkpoint.ancestry import StoreTask
@@ -264,6 +264,13 @@ def _describe(
                 base_versions=tuple(store.base for store in mine),
                 files=sum(len(store.files) for store in mine),
                 bytes=sum(file.size for store in mine for _, file in store.files),
+                rows=_sum(store.rows for store in mine),
             )
         )
     return tuple(described)
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    """None if one of them is unknown."""
+    known = list(counts)
+    return sum(each for each in known if each is not None) if None not in known else None

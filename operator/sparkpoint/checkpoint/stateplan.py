@@ -13,7 +13,7 @@ from sparkpoint.checkpoint.lineage import LONGEST_LINEAGE, REWRITABLE
 from sparkpoint.checkpoint.model import CommitEntry, PlannedFile, Role
 from sparkpoint.checkpoint.names import DECODABLE, Kind, versioned_name
 from sparkpoint.checkpoint.reader import BatchReader
-from sparkpoint.checkpoint.zips import SnapshotFile, parse_zip
+from sparkpoint.checkpoint.zips import Snapshot, parse_zip
 
 __all__ = ["PlannedStore", "plan_stores"]
 
@@ -31,6 +31,8 @@ class PlannedStore:
     """Those of the warnings that are about what is taken."""
     lent: list[str] = field(default_factory=list)
     """What the checkpoint has lost, and the parent savepoint holds."""
+    rows: int | None = None
+    """If a snapshot tells, and nothing came after it."""
 
 
 def plan_stores(
@@ -153,10 +155,9 @@ def _can_be_found(task: StoreTask, chain: Chain, known: Ancestry, codec: str) ->
     return size <= REWRITABLE and len(chain.changes) <= LONGEST_LINEAGE
 
 
-def _planned(
-    task: StoreTask, chain: Chain, snapshot: tuple[SnapshotFile, ...] | None
-) -> PlannedStore:
+def _planned(task: StoreTask, chain: Chain, snapshot: Snapshot | None) -> PlannedStore:
     store = PlannedStore(base=chain.base)
+    store.rows = snapshot.rows if snapshot and not chain.changes else None
     store.missing = [f"{task.folder}/{name}" for name in chain.missing]
     store.doubts = [chain.doubt] if chain.doubt else []
     store.warnings = [*store.doubts, *([chain.avoided] if chain.avoided else [])]
@@ -173,9 +174,7 @@ def _planned(
     return store
 
 
-def _base_names(
-    task: StoreTask, chain: Chain, snapshot: tuple[SnapshotFile, ...] | None
-) -> list[str]:
+def _base_names(task: StoreTask, chain: Chain, snapshot: Snapshot | None) -> list[str]:
     if chain.base_name is None:
         return []
     if chain.reused:
@@ -184,14 +183,14 @@ def _base_names(
     if snapshot is None:
         return [chain.base_name]
     path = f"{task.folder}/{chain.base_name}"
-    for file in snapshot:
+    for file in snapshot.files:
         listed = task.files.live.get(file.path)
         if listed is not None and listed.size != file.size:
             raise DamagedError(
                 f"{task.folder}/{file.path} has {listed.size} bytes, but {path} says {file.size}. "
                 "It is truncated: restore an older savepoint."
             )
-    return [chain.base_name, *(file.path for file in snapshot)]
+    return [chain.base_name, *(file.path for file in snapshot.files)]
 
 
 def _head_change(task: StoreTask, chain: Chain) -> list[tuple[int, str]]:

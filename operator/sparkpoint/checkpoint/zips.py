@@ -1,4 +1,4 @@
-"""A RocksDB snapshot `v.zip`: which SST and log files it needs. The zip holds no data itself."""
+"""A RocksDB snapshot `v.zip`: which SST and log files it needs. Of the data it holds the number."""
 
 import io
 import lzma
@@ -20,7 +20,7 @@ from sparkpoint.checkpoint.jsonlog import (
 )
 from sparkpoint.checkpoint.names import is_plain_name
 
-__all__ = ["SnapshotFile", "parse_zip"]
+__all__ = ["Snapshot", "SnapshotFile", "parse_zip"]
 
 _METADATA = "metadata"
 _MAX_METADATA = 64 * 1024 * 1024
@@ -35,8 +35,17 @@ class SnapshotFile:
     size: int
 
 
-def parse_zip(data: bytes, path: str) -> tuple[SnapshotFile, ...]:
-    """The files that the snapshot in `data` refers to."""
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a snapshot tells."""
+
+    files: tuple[SnapshotFile, ...]
+    rows: int | None
+    """Without those that Spark keeps for itself; None if the query was told not to count."""
+
+
+def parse_zip(data: bytes, path: str) -> Snapshot:
+    """What the snapshot in `data` tells."""
     where = f"{path}!{_METADATA}"
     lines = lines_of(_metadata(data, path), where)
     # Spark 4.0 writes 2 where state has unique ids, and the content is the same.
@@ -45,10 +54,18 @@ def parse_zip(data: bytes, path: str) -> tuple[SnapshotFile, ...]:
     # Spark leaves logFiles out, or writes null, when there are none.
     ssts = as_list(content.get("sstFiles") or [], where, "sstFiles")
     logs = as_list(content.get("logFiles") or [], where, "logFiles")
-    return (
+    files = (
         *(_file(entry, "dfsSstFileName", where) for entry in ssts),
         *(_file(entry, "dfsLogFileName", where) for entry in logs),
     )
+    return Snapshot(files, _count(content.get("numKeys")))
+
+
+def _count(value: Json) -> int | None:
+    """Spark says -1 for what it did not count. Nothing is lost without it, so all else is that."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 <= value < 2**63 else None
 
 
 def _metadata(data: bytes, path: str) -> bytes:

@@ -20,11 +20,12 @@ from sparkpoint.checkpoint.errors import NothingCommittedError
 from sparkpoint.checkpoint.names import batch_number
 from sparkpoint.runtime.explaining import explain, is_foreseen
 from sparkpoint.runtime.model import QuerySink, SavepointSummary
-from sparkpoint.runtime.orders import Go, Line, Order, folder_of
+from sparkpoint.runtime.orders import Counted, Go, Line, Order, folder_of
 from sparkpoint.runtime.sinknotes import sink_info
 from sparkpoint.runtime.summaries import summarize
 from sparkpoint.savepoint import CaptureRequest, Repository, Savepoint
 from sparkpoint.savepoint.catalogue import read_if_present
+from sparkpoint.savepoint.describe import StateCount
 from sparkpoint.savepoint.errors import NameTakenError, NoQueryError
 from sparkpoint.savepoint.leases import hold
 from sparkpoint.savepoint.names import manifest_path
@@ -67,19 +68,21 @@ class Capture:
         report: "Reporter",
         *,
         sinks: Mapping[str, QuerySink] | None = None,
+        counted: Mapping[str, Counted] | None = None,
     ) -> SavepointSummary:
         """Capture, unless this very savepoint exists: an agent before us may have made it.
 
         `sinks`: query -> where it writes, as far as the caller knows; of the others, the notes
-        tell that the driver has left beside their checkpoints.
+        tell that the driver has left beside their checkpoints. `counted`: how much state each had.
         """
         folders, left_out = self._folders(checkpoints)
         names = {folder: query for query, folder in folders.items()}
         existing = self._existing()
         if existing is None:
             try:
-                known = {folders[q]: each for q, each in (sinks or {}).items() if q in folders}
-                existing = self._capture(tuple(folders.values()), known, report)
+                request = self._request(folders, sinks or {}, counted or {})
+                found = self._repository.capture(self._source, request, progress=report)
+                existing = found.savepoint
             except NameTakenError as error:
                 if error.existing is None:
                     raise
@@ -89,27 +92,35 @@ class Capture:
         uri = self._repository.store.uri
         return summarize(existing, uri, names=names, left_out=left_out)
 
-    def _capture(
-        self, folders: tuple[str, ...], sinks: Mapping[str, QuerySink], report: "Reporter"
-    ) -> Savepoint:
+    def _request(
+        self,
+        folders: Mapping[str, str],
+        sinks: Mapping[str, QuerySink],
+        counted: Mapping[str, Counted],
+    ) -> CaptureRequest:
         order = self._order
-        request = CaptureRequest(
+        return CaptureRequest(
             namespace=order.namespace,
             job=order.job,
             name=order.name,
             parent=order.parent,
-            queries=folders,
+            queries=tuple(folders.values()),
             tags=order.tags,
             revision=order.revision,
             spark_version=order.spark_version,
             epoch=order.epoch,
             trigger=order.trigger or _TRIGGER,
             sinks={
-                folder: sink_info(sink, endpoint_url=order.source_endpoint)
-                for folder, sink in sinks.items()
+                folders[query]: sink_info(sink, endpoint_url=order.source_endpoint)
+                for query, sink in sinks.items()
+                if query in folders
+            },
+            counts={
+                folders[query]: StateCount(batch=each.batch, rows=each.rows, counts=each.counts)
+                for query, each in counted.items()
+                if query in folders
             },
         )
-        return self._repository.capture(self._source, request, progress=report).savepoint
 
     def _existing(self) -> Savepoint | None:
         return read_if_present(self._repository.store, self._path)
@@ -274,7 +285,9 @@ def _do(order: Order, source: _Input, say: Callable[[Line], None]) -> int:
         return 1
     source.end_with_it()
     wanted = Go.model_validate_json(go)
-    taken = capture.take(wanted.checkpoints, Reporter(say), sinks=wanted.sinks)
+    taken = capture.take(
+        wanted.checkpoints, Reporter(say), sinks=wanted.sinks, counted=wanted.counted
+    )
     say(Line(result=taken))
     return 0
 

@@ -7,6 +7,8 @@ import sys
 from dataclasses import dataclass
 from urllib.parse import unquote
 
+from pydantic import Field
+
 from sparkpoint.runtime.model import (
     Document,
     ErrorInfo,
@@ -15,7 +17,7 @@ from sparkpoint.runtime.model import (
     SavepointSummary,
 )
 
-__all__ = ["CaptureSettings", "Go", "Line", "Order", "folder_of"]
+__all__ = ["CaptureSettings", "Counted", "Go", "Line", "Order", "folder_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +76,14 @@ class Order(Document):
     """The job is stopped for it, so everything that can fail before must fail before."""
 
 
+class Counted(Document):
+    """The state of a query after a batch, as Spark has told it: see StateCount in savepoint/."""
+
+    batch: int
+    rows: int
+    counts: int
+
+
 class Go(Document):
     """The second line: now. Until then nothing of the checkpoint is read."""
 
@@ -81,6 +91,8 @@ class Go(Document):
     """Query -> URI of its checkpoint."""
     sinks: dict[str, QuerySink]
     """Query -> where it writes, as far as that is known."""
+    counted: dict[str, Counted] = Field(default_factory=dict)
+    """Query -> how much state it had, as far as that is known."""
 
 
 class Line(Document):

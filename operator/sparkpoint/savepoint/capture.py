@@ -19,7 +19,7 @@ from sparkpoint.checkpoint.overview import find_queries
 from sparkpoint.checkpoint.plan import DEFAULT_MAX_CHAIN
 from sparkpoint.savepoint import catalogue, publish
 from sparkpoint.savepoint.catalogue import Savepoint
-from sparkpoint.savepoint.describe import describe_query
+from sparkpoint.savepoint.describe import StateCount, describe_query
 from sparkpoint.savepoint.errors import NameTakenError, NoQueryError
 from sparkpoint.savepoint.garbage import seldom_searched
 from sparkpoint.savepoint.leases import Lease, hold
@@ -80,6 +80,8 @@ class CaptureRequest:
     sinks: Mapping[str, SinkInfo] = field(default_factory=dict)
     """Folder -> where its query writes, if the caller knows; else the note beside the checkpoint
     tells (sinknote.py), or the savepoint that the same query goes on from."""
+    counts: Mapping[str, StateCount] = field(default_factory=dict)
+    """Folder -> how much state its query had when it was last heard of; else the snapshots tell."""
     tries: int = _TRIES
     max_chain: int = DEFAULT_MAX_CHAIN
     read_all: bool = False
@@ -309,7 +311,13 @@ def _manifest(
         spark_version=request.spark_version,
         trigger=request.trigger,
         queries=[
-            describe_query(each.plan, prefix=each.prefix, sink=sinks[each.prefix]) for each in taken
+            describe_query(
+                each.plan,
+                prefix=each.prefix,
+                sink=sinks[each.prefix],
+                count=request.counts.get(each.prefix),
+            )
+            for each in taken
         ],
         files=files,
         timing=timing,

@@ -142,6 +142,8 @@ class QueryInfo(Strict):
     conf: dict[str, str]
     operators: list[OperatorInfo]
     sink: SinkInfo | None = None
+    rows: Count | None = None
+    """Of state, as Spark counted them and its reader must find them; None if nobody told."""
     pending: bool
     """A batch was begun and not committed: its offsets are kept for resuming."""
     offsets_version: Count

@@ -1,16 +1,18 @@
 """Deep verification: a copy of the savepoint is restored into a folder of this pod, and a Spark
-process of its own loads every state store of it."""
+process of its own loads every state store of it. It must find as many rows as the manifest says,
+and as the files hold, as far as either is known."""
 
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sparkpoint.savepoint import MaterializeRequest, Mode, Repository, Savepoint
+from sparkpoint.savepoint.describe import is_shown
 from sparkpoint.savepoint.progress import Amount
 from sparkpoint.state import StoreSurvey, survey
 from sparkpoint.storage import DirectoryStore
 from sparkpoint.worker.children import run_child
-from sparkpoint.worker.loading import Load, Loaded, QueryToLoad
+from sparkpoint.worker.loading import Load, Loaded, QueryToLoad, said_of
 from sparkpoint.worker.telling import Telling
 
 __all__ = ["counted", "load_state", "miscounted"]
@@ -30,7 +32,9 @@ def load_state(repository: Repository, savepoint: Savepoint, telling: Telling) -
         loaded = Loaded.model_validate_json(answer)
     if loaded.broken:
         return loaded  # what Spark cannot load need not be counted
-    wrong = miscounted(loaded, counted(survey(repository, savepoint, progress=telling)))
+    told = {q.prefix: q.rows for q in savepoint.manifest.queries if q.rows is not None}
+    held = counted(survey(repository, savepoint, progress=telling))
+    wrong = miscounted(loaded, told=told, held=held)
     return loaded.model_copy(update={"broken": wrong})
 
 
@@ -39,23 +43,21 @@ def counted(stores: Sequence[StoreSurvey]) -> dict[str, int]:
     unknown = {each.query for each in stores if each.tally is None}
     rows: dict[str, int] = {}
     for each in stores:
-        # Of the stores of a join, the reader shows the one with the rows.
-        if each.tally is not None and each.query not in unknown and _is_shown(each.store):
+        if each.tally is not None and each.query not in unknown and is_shown(each.store):
             rows[each.query] = rows.get(each.query, 0) + each.tally.rows
     return rows
 
 
-def miscounted(loaded: Loaded, expected: Mapping[str, int]) -> tuple[str, ...]:
-    """What Spark has loaded otherwise than the files have it."""
+def miscounted(
+    loaded: Loaded, *, told: Mapping[str, int], held: Mapping[str, int]
+) -> tuple[str, ...]:
+    """What Spark has loaded otherwise than the manifest tells, or the files have it."""
     return tuple(
-        f"{name}: Spark loads {found} rows of state, and its files hold {expected[name]}"
+        said_of(name, f"Spark loads {found} rows of state, and {whose} {expected[name]}")
+        for expected, whose in ((told, "the manifest says"), (held, "its files hold"))
         for name, found in loaded.rows.items()
         if name in expected and found != expected[name]
     )
-
-
-def _is_shown(store: str) -> bool:
-    return not store.endswith("-keyToNumValues")
 
 
 def _queries(savepoint: Savepoint, root: str) -> list[QueryToLoad]:

@@ -21,7 +21,7 @@ from sparkpoint.state.spark.words import condition_in
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
-__all__ = ["Load", "Loaded", "QueryToLoad", "main", "views_of"]
+__all__ = ["Load", "Loaded", "QueryToLoad", "main", "said_of", "state_frames", "views_of"]
 
 _JOIN = "symmetricHashJoin"
 _TIMERS = "Timers_"
@@ -70,30 +70,31 @@ def main(order: Path, answer: Path) -> int:
         # The reader takes the provider from the offset log, but the format from the session.
         spark.conf.set(FORMAT, "2" if query.commits_version > 1 else "1")
         if damaged := damaged_files(spark, query.checkpoint):
-            broken += [_of(query, each) for each in damaged]
+            broken += [said_of(query.name, each) for each in damaged]
             continue
         try:
-            frames = list(_frames(spark, query))
+            frames = list(state_frames(spark, query))
         except (PySparkException, Py4JJavaError) as error:
-            unread.append(_of(query, condition_in(str(error))))
+            unread.append(said_of(query.name, condition_in(str(error))))
             continue
         try:
             rows[query.name] = sum(frame.count() for frame in frames)
         except (PySparkException, Py4JJavaError) as error:
             if _SURROUNDINGS.search(str(error)):
                 raise
-            broken.append(_of(query, condition_in(str(error))))
+            broken.append(said_of(query.name, condition_in(str(error))))
     loaded = Loaded(rows=rows, broken=tuple(broken), unread=tuple(unread))
     answer.write_text(loaded.model_dump_json())
     return 0
 
 
-def _of(query: QueryToLoad, said: str) -> str:
+def said_of(query: str, said: str) -> str:
     """A savepoint of a single query's checkpoint has no folder to call it by."""
-    return f"{query.name}: {said}" if query.name else said
+    return f"{query}: {said}" if query else said
 
 
-def _frames(spark: "SparkSession", query: QueryToLoad) -> "Iterator[DataFrame]":
+def state_frames(spark: "SparkSession", query: QueryToLoad) -> "Iterator[DataFrame]":
+    """Every row of state of a query."""
     stores = spark.read.format("state-metadata").load(query.checkpoint).collect()
     for options in views_of([_described(row) for row in stores]):
         reader = spark.read.format("statestore").option("batchId", query.batch)

@@ -10,8 +10,8 @@ __all__ = ["detail"]
 
 
 def detail(manifest: Manifest, *, rows: Mapping[str, int] | None = None) -> Details:
-    """The rest of what a manifest says; `rows` is folder -> rows of state, if they were counted."""
-    counted = rows or {}
+    """The rest of what a manifest says; `rows` is folder -> rows of state, if they were loaded."""
+    loaded = rows or {}
     return Details(
         namespace=manifest.namespace,
         job=manifest.job,
@@ -20,7 +20,9 @@ def detail(manifest: Manifest, *, rows: Mapping[str, int] | None = None) -> Deta
         trigger=manifest.trigger,
         epoch=manifest.source.epoch,
         source=manifest.source.uri,
-        queries=tuple(_query(each, counted.get(each.prefix)) for each in manifest.queries),
+        queries=tuple(
+            _query(each, loaded.get(each.prefix, each.rows)) for each in manifest.queries
+        ),
     )
 
 

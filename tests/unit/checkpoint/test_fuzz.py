@@ -185,7 +185,7 @@ def test_checkpoint_with_renamed_files_is_described_or_refused(
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_snapshot_is_read_whichever_number_spark_gives_it(version: int) -> None:
     """Spark 4.0 writes 2 where state has unique ids, later ones 1."""
-    assert [each.path for each in parse_zip(_zipped(version), "1.zip")] == ["SSTs/1-a.sst"]
+    assert [each.path for each in parse_zip(_zipped(version), "1.zip").files] == ["SSTs/1-a.sst"]
 
 
 def test_zip_bomb_is_refused_without_unpacking_it() -> None:

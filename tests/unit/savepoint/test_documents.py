@@ -105,6 +105,7 @@ QUERY = built(
     conf=st.dictionaries(TEXT, TEXT, max_size=2),
     operators=st.lists(OPERATOR, max_size=2),
     sink=st.none() | SINK,
+    rows=st.none() | COUNT,
     pending=st.booleans(),
     offsets_version=COUNT,
     commits_version=COUNT,

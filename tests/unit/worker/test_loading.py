@@ -79,7 +79,7 @@ def test_of_a_trace_the_condition_and_the_last_cause_are_told(text: str, reason:
     assert condition_in(text) == reason
 
 
-def test_spark_must_load_as_many_rows_as_the_files_hold() -> None:
+def test_spark_must_load_as_many_rows_as_the_manifest_says_and_the_files_hold() -> None:
     def surveyed(query: str, name: str, rows: int | None) -> StoreSurvey:
         tally = None if rows is None else StoreTally(0, name, (Tally(rows=rows),))
         return StoreSurvey(query, 0, None, "hdfs", name, (1,), tally)
@@ -92,10 +92,12 @@ def test_spark_must_load_as_many_rows_as_the_files_hold() -> None:
             surveyed("rocks", "default", None),
         ]
     )
-    loaded = Loaded(rows={"totals": 4, "join": 7, "rocks": 9})
+    loaded = Loaded(rows={"totals": 4, "join": 7, "rocks": 9, "": 2})
 
     assert expected == {"totals": 5, "join": 7}
-    assert miscounted(loaded, expected) == (
+    assert miscounted(loaded, told={"join": 8, "rocks": 9, "": 3}, held=expected) == (
+        "join: Spark loads 7 rows of state, and the manifest says 8",
+        "Spark loads 2 rows of state, and the manifest says 3",
         "totals: Spark loads 4 rows of state, and its files hold 5",
     )
 

@@ -57,6 +57,7 @@ def _query(query: QueryInfo) -> Document:
         "id": query.id,
         "batch": query.batch,
         "watermarkMs": query.watermark_ms,
+        "rows": query.rows,
         "pending": query.pending,
     }
 

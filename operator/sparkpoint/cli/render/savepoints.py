@@ -124,6 +124,7 @@ def _query_lines(query: QueryInfo) -> Iterator[str]:
             ("batch", str(query.batch)),
             ("in flight", pending),
             ("watermark", _watermark(query.watermark_ms)),
+            ("state", "" if query.rows is None else count(query.rows, "row")),
             ("sink", sink),
         ]
     )

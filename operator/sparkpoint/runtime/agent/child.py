@@ -5,13 +5,13 @@ import contextlib
 import logging
 import signal
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 
 from pydantic import ValidationError
 
 from sparkpoint.runtime.agent.errors import CaptureFailedError
 from sparkpoint.runtime.agent.priority import stand_back
-from sparkpoint.runtime.model import ErrorInfo, QuerySink, SavepointSummary
+from sparkpoint.runtime.model import ErrorInfo, SavepointSummary
 from sparkpoint.runtime.orders import Go, Line, Order
 
 __all__ = ["CaptureProcess", "capture_process"]
@@ -38,11 +38,9 @@ class CaptureProcess:
         while not (await self._line()).ready:
             pass
 
-    async def result(
-        self, checkpoints: Mapping[str, str], sinks: Mapping[str, QuerySink]
-    ) -> SavepointSummary:
+    async def result(self, go: Go) -> SavepointSummary:
         """Let it capture, and wait for the end; CaptureFailedError if that is a bad one."""
-        await self._send(Go(checkpoints=dict(checkpoints), sinks=dict(sinks)).model_dump_json())
+        await self._send(go.model_dump_json())
         while (line := await self._line()).result is None:
             self._report(line)
         return line.result

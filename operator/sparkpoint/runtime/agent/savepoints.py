@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 
 from sparkpoint.runtime.agent.calls import in_thread
@@ -16,12 +16,13 @@ from sparkpoint.runtime.model import (
     ErrorInfo,
     Job,
     OperationState,
+    QueryProgress,
     SavepointOperation,
     SavepointRequest,
     SavepointSummary,
 )
 from sparkpoint.runtime.operations import Operations
-from sparkpoint.runtime.orders import CaptureSettings, Line
+from sparkpoint.runtime.orders import CaptureSettings, Counted, Go, Line
 
 __all__ = ["QUEUE", "Savepoints"]
 
@@ -137,8 +138,7 @@ class Savepoints:
                 await reach()
                 checkpoints = await in_thread(self._job.checkpoints)
                 told = (await in_thread(self._job.progress)).queries
-                sinks = {query.name: query.sink for query in told if query.sink is not None}
-                summary = await process.result(checkpoints, sinks)
+                summary = await process.result(_go(checkpoints, told))
         except CaptureFailedError as error:
             self._fail(name, error.info)
         # The outermost loop of a savepoint: whatever the job raised, the one who asked shall know.
@@ -182,6 +182,20 @@ class Savepoints:
         self._figures = self._figures.with_failed()
         failed = {"state": OperationState.FAILED, "error": info}
         self.operations.update(name, self.operations.running(name).model_copy(update=failed))
+
+
+def _go(checkpoints: Mapping[str, str], told: Iterable[QueryProgress]) -> Go:
+    """With all that is known of the queries and is not in their checkpoints."""
+    queries = list(told)
+    return Go(
+        checkpoints=dict(checkpoints),
+        sinks={query.name: query.sink for query in queries if query.sink is not None},
+        counted={
+            query.name: Counted(batch=query.batch, rows=query.state_rows, counts=query.state_counts)
+            for query in queries
+            if query.batch is not None
+        },
+    )
 
 
 async def _stay() -> None:

@@ -50,6 +50,7 @@ class FakeJob:
                 active=self.active,
                 batch=7,
                 state_rows=12,
+                state_counts=2,
                 watermark="2026-01-02T03:04:05.678Z",
                 last_commit=datetime(2026, 1, 2, 3, 4, 6, tzinfo=UTC),
                 checkpoint=f"{self.root}/{name}",

@@ -140,6 +140,22 @@ def test_a_savepoint_knows_the_sinks_of_its_queries(
     }
 
 
+def test_a_savepoint_tells_the_rows_that_spark_counted_in_its_batch(
+    client: SyncAgentClient,
+    query: SyntheticQuery,
+    repository: Repository,
+    request_: SavepointRequest,
+) -> None:
+    query.run(1)
+    client.savepoint("behind", request_, wait=60)
+    query.run(1)
+    client.savepoint("level", request_, wait=60)
+
+    told = {name: repository.find(f"shop/visits/{name}").manifest for name in ("behind", "level")}
+    counted = {name: (each.queries[0].batch, each.queries[0].rows) for name, each in told.items()}
+    assert counted == {"behind": (6, None), "level": (7, 12)}
+
+
 def make(repository: Repository, root: Path, epoch: str = "3") -> Savepoint:
     """What an agent before this one has made."""
     made = CaptureRequest(

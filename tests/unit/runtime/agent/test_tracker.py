@@ -24,10 +24,16 @@ STATEFUL = {
         {
             "operatorName": "stateStoreSave",
             "numRowsTotal": 10,
+            "numShufflePartitions": 2,
             "memoryUsedBytes": 1000,
             "customMetrics": {"rocksdbSstFileSize": 70},
         },
-        {"operatorName": "dedupe", "numRowsTotal": 5, "memoryUsedBytes": 500},
+        {
+            "operatorName": "dedupe",
+            "numRowsTotal": 5,
+            "numShufflePartitions": 3,
+            "memoryUsedBytes": 500,
+        },
     ],
     "sources": [],
     "sink": {},
@@ -60,6 +66,7 @@ def test_a_batch_tells_everything(tracker: ProgressTracker) -> None:
     assert (query.input_rows_per_second, query.processed_rows_per_second) == (50.5, 66.6)
     assert query.batch_seconds == 1.5
     assert (query.state_rows, query.state_bytes, query.state_file_bytes) == (15, 1500, 70)
+    assert query.state_counts == 5
     assert query.watermark == "2026-01-02T03:00:00.000Z"
     assert query.last_commit is not None
     assert query.last_commit.isoformat() == "2026-01-02T03:04:06.500000+00:00"
