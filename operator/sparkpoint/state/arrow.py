@@ -10,11 +10,20 @@ from sparkpoint.state import manyrows, swift
 from sparkpoint.state.errors import MissingLibraryError, UnsupportedStateError
 from sparkpoint.state.hdfsrows import HdfsStore, StateRow
 from sparkpoint.state.records import Record
-from sparkpoint.state.types import Array, Atom, Column, DataType, Decimal, StoreSchema, Struct
+from sparkpoint.state.types import (
+    Array,
+    Atom,
+    Column,
+    ColumnPath,
+    DataType,
+    Decimal,
+    StoreSchema,
+    Struct,
+)
 from sparkpoint.state.unsafe import decode_row
 
-__all__ = ["arrow_library", "arrow_schema", "batches", "limited", "parquet_batches"]
-__all__ += ["record_batches", "store_batches", "write_parquet"]
+__all__ = ["arrow_library", "arrow_schema", "batches", "column_paths", "limited", "no_rows"]
+__all__ += ["parquet_batches", "record_batches", "store_batches", "write_parquet"]
 
 _TOGETHER = 8192
 _MANY = 32 * 1024
@@ -55,8 +64,25 @@ def arrow_schema(arrow: Any, schema: StoreSchema) -> Any:
     )
 
 
+def column_paths(fields: Iterable[Any], above: ColumnPath = ()) -> Iterator[ColumnPath]:
+    """Of the fields of a schema or a struct; those of a struct are columns of their own."""
+    for field in fields:
+        path = (*above, str(field.name))
+        is_struct = importlib.import_module("pyarrow.types").is_struct(field.type)
+        if is_struct and field.type.num_fields:
+            yield from column_paths(field.type, path)
+        else:
+            yield path
+
+
+def no_rows(schema: Any) -> Any:
+    """A batch that tells nothing but the columns, for whoever has no other."""
+    return importlib.import_module("pyarrow").RecordBatch.from_pylist([], schema=schema)
+
+
 def batches(arrow: Any, schema: Any, rows: Iterable[StateRow]) -> Iterator[Any]:
-    """The rows in batches of Arrow's."""
+    """The rows in batches of Arrow's, after one that tells the columns."""
+    yield no_rows(schema)
     source = iter(rows)
     while several := list(itertools.islice(source, _TOGETHER)):
         columns = [
@@ -97,8 +123,9 @@ def _decoded(arrow: Any, rows: Sequence[bytes], columns: Sequence[Column], kind:
 
 
 def parquet_batches(folder: Path) -> Iterator[Any]:
-    """What the files of a folder hold."""
+    """What the files of a folder hold, after a batch that tells the columns."""
     dataset = importlib.import_module("pyarrow.dataset").dataset(folder, format="parquet")
+    yield no_rows(dataset.schema)
     yield from (each for each in dataset.to_batches(batch_size=_TOGETHER) if each.num_rows)
 
 
@@ -115,21 +142,18 @@ def limited(source: Iterable[Any], limit: int | None) -> Iterator[Any]:
         left -= batch.num_rows
 
 
-def write_parquet(arrow: Any, source: Iterable[Any], target: Path, *, schema: Any = None) -> int:
+def write_parquet(source: Iterable[Any], target: Path) -> int:
     """Write batches to a new file, which is there only when it is whole; the number of rows.
 
-    Without a schema it is that of the first batch, and nothing has no columns.
+    The first tells the columns.
     """
     parquet = importlib.import_module("pyarrow.parquet")
     growing = target.with_name(f".{target.name}.growing")
     batches, rows = iter(source), 0
-    first = next(batches, None)
-    known = (
-        schema if schema is not None else first.schema if first is not None else arrow.schema([])
-    )
+    first = next(batches)
     try:
-        with parquet.ParquetWriter(growing, known) as writer:
-            for batch in itertools.chain([] if first is None else [first], batches):
+        with parquet.ParquetWriter(growing, first.schema) as writer:
+            for batch in itertools.chain([first], batches):
                 writer.write_batch(batch)
                 rows += batch.num_rows
         growing.replace(target)

@@ -16,7 +16,7 @@ from sparkpoint.checkpoint.plan import plan_batch
 from sparkpoint.savepoint import Manifest, Progress, Repository, Savepoint
 from sparkpoint.savepoint.manifest import QueryInfo
 from sparkpoint.savepoint.progress import Amount, Silent
-from sparkpoint.state.arrow import arrow_library, write_parquet
+from sparkpoint.state.arrow import arrow_library, no_rows, write_parquet
 from sparkpoint.state.children import (
     ChildPlan,
     ChildResult,
@@ -187,16 +187,11 @@ def _written(
     for number, part in enumerate(store.partitions):
         target = scratch / f"{store.operator.id}-{store.name}-{number}.parquet"
         tally = Tally()
-        batches = _batches(tally.through(read_store(copy, part)))
-        write_parquet(
-            arrow,
-            (
-                arrow.record_batch([list(column) for column in each], schema=schema)
-                for each in batches
-            ),
-            target,
-            schema=schema,
+        batches = (
+            arrow.record_batch([list(column) for column in each], schema=schema)
+            for each in _batches(tally.through(read_store(copy, part)))
         )
+        write_parquet(itertools.chain([no_rows(schema)], batches), target)
         found.append(tally)
         files.append(str(target))
     return StoreTally(store.operator.id, store.name, tuple(found)), files

@@ -20,6 +20,7 @@ from sparkpoint.state.arrow import (
     arrow_library,
     arrow_schema,
     batches,
+    column_paths,
     limited,
     parquet_batches,
     record_batches,
@@ -33,11 +34,11 @@ from sparkpoint.state.selection import Selection, chosen_operator, chosen_store
 from sparkpoint.state.sparkcopy import Wanted, exported, spark_room
 from sparkpoint.state.sql import selecting, sql_batches
 from sparkpoint.state.survey import SavepointFiles
-from sparkpoint.state.types import StoreSchema
+from sparkpoint.state.types import ColumnPath, StoreSchema
 from sparkpoint.state.views import known_views
 from sparkpoint.state.workfolder import work_folder
 
-__all__ = ["QueryRequest", "StateRows", "query_state"]
+__all__ = ["QueryRequest", "Rows", "StateRows", "query_state"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +58,20 @@ class QueryRequest:
         return self.sql if self.where is None else selecting(self.where)
 
 
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Column -> value, as text and JSON can hold it; to be gone through once."""
+
+    columns: tuple[ColumnPath, ...]
+    """Also of no rows at all. Those of a struct are columns of their own."""
+    each: Iterator[dict[str, Plain]]
+
+    def __iter__(self) -> Iterator[dict[str, Plain]]:
+        return self.each
+
+
 class _Source(Protocol):
-    def rows(self) -> Iterator[dict[str, Plain]]: ...
+    def rows(self) -> Rows: ...
     def batches(self) -> Iterator[Any]: ...
 
 
@@ -73,12 +86,12 @@ class StateRows:
     """Whether Spark has read them."""
     _source: _Source
 
-    def rows(self) -> Iterator[dict[str, Plain]]:
-        """Column -> value, as text and JSON can hold it."""
+    def rows(self) -> Rows:
+        """For people, and for whoever reads text."""
         return self._source.rows()
 
     def batches(self) -> Iterator[Any]:
-        """Arrow's batches of typed columns."""
+        """Arrow's batches of typed columns; at least one, which may have no rows."""
         return self._source.batches()
 
 
@@ -187,18 +200,22 @@ class _Decoded:
     store: HdfsStore
     read: Callable[[], Iterator[StateRow]]
 
-    def rows(self) -> Iterator[dict[str, Plain]]:
+    def rows(self) -> Rows:
         shown = self.store.schema.shown
-        for row in self.read():
-            yield {
-                "key": plain_row(row.key, shown.key),
-                "value": plain_row(row.value, shown.value),
-                "partition_id": row.partition,
-            }
+        rows = (_plain(row, shown) for row in self.read())
+        return Rows(tuple(shown.paths()), rows)
 
     def batches(self) -> Iterator[Any]:
         arrow = arrow_library("Parquet")
         return batches(arrow, arrow_schema(arrow, self.store.schema), self.read())
+
+
+def _plain(row: StateRow, shown: StoreSchema) -> dict[str, Plain]:
+    return {
+        "key": plain_row(row.key, shown.key),
+        "value": plain_row(row.value, shown.value),
+        "partition_id": row.partition,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,10 +224,15 @@ class _Batches:
 
     read: Callable[[], Iterator[Any]]
 
-    def rows(self) -> Iterator[dict[str, Plain]]:
-        for batch in self.read():
-            for row in batch.to_pylist():
-                yield {str(name): plain_object(value) for name, value in row.items()}
+    def rows(self) -> Rows:
+        several = self.read()
+        first = next(several)
+        rows = (
+            {str(name): plain_object(value) for name, value in row.items()}
+            for batch in itertools.chain([first], several)
+            for row in batch.to_pylist()
+        )
+        return Rows(tuple(column_paths(first.schema)), rows)
 
     def batches(self) -> Iterator[Any]:
         return self.read()

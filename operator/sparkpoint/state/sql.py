@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparkpoint.state import swift
+from sparkpoint.state.arrow import no_rows
 from sparkpoint.state.errors import BadQueryError, MissingLibraryError
 
 if TYPE_CHECKING:
@@ -28,7 +29,10 @@ def selecting(condition: str | None) -> str:
 
 
 def sql_batches(source: Any, sql: str, *, limit: int | None, scratch: Path) -> Iterator[Any]:
-    """The answer in Arrow's batches; `source` is a reader of such batches, or Parquet's files."""
+    """The answer in Arrow's batches, after one that tells the columns.
+
+    `source` is a reader of such batches, or Parquet's files.
+    """
     duckdb = swift.library("duckdb")
     if duckdb is None:
         raise MissingLibraryError(
@@ -41,8 +45,11 @@ def sql_batches(source: Any, sql: str, *, limit: int | None, scratch: Path) -> I
             if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
                 raise BadQueryError("that is no single query: begin it with SELECT.")
             relation = connection.sql(sql)
-            bounded = relation if limit is None else relation.limit(limit)
-            yield from bounded.to_arrow_reader(_TOGETHER)
+            # Either one numbers columns of one name: rows are documents, which have one of each.
+            bounded = relation.project("*") if limit is None else relation.limit(limit)
+            reader = bounded.to_arrow_reader(_TOGETHER)
+            yield no_rows(reader.schema)
+            yield from reader
     except duckdb.Error as error:
         raise BadQueryError(_told(error)) from error
 

@@ -5,14 +5,14 @@ needs to refuse it.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sparkpoint.checkpoint.jsonlog import Json, as_list, as_object, as_text, parse
 from sparkpoint.checkpoint.operators import schema_texts
 
-__all__ = ["Array", "Atom", "Column", "DataType", "Decimal", "StoreSchema", "Struct", "Unknown"]
-__all__ += ["distinct", "parse_columns", "parse_store_schema"]
+__all__ = ["Array", "Atom", "Column", "ColumnPath", "DataType", "Decimal", "StoreSchema", "Struct"]
+__all__ += ["Unknown", "distinct", "parse_columns", "parse_store_schema"]
 
 _ATOMS = frozenset(
     {
@@ -67,6 +67,8 @@ class Unknown:
     name: str
 
 
+ColumnPath = tuple[str, ...]
+"""Names of columns, from the outermost inwards."""
 DataType = Atom | Decimal | Struct | Array | Unknown
 
 
@@ -85,10 +87,24 @@ class StoreSchema:
     key: tuple[Column, ...]
     value: tuple[Column, ...]
 
+    def paths(self) -> Iterator[ColumnPath]:
+        """Of all columns that whoever looks at rows sees."""
+        yield from _paths(self.key, ("key",))
+        yield from _paths(self.value, ("value",))
+        yield ("partition_id",)
+
     @property
     def shown(self) -> "StoreSchema":
         """With names that occur once, as whoever looks at rows sees them."""
         return StoreSchema(_distinct_columns(self.key), _distinct_columns(self.value))
+
+
+def _paths(columns: tuple[Column, ...], above: ColumnPath) -> Iterator[ColumnPath]:
+    if not columns:
+        yield above
+    for column in columns:
+        inside = column.type.columns if isinstance(column.type, Struct) else ()
+        yield from _paths(inside, (*above, column.name))
 
 
 def distinct(names: Sequence[str]) -> list[str]:

@@ -167,6 +167,37 @@ def test_all_rows_go_to_a_file(form: str) -> None:
 
 
 @pytest.mark.usefixtures("nightly")
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("--where", "key.n = -1"),
+        ("--where", "key.k = 'nobody' AND key.n = 1"),
+        ("--sql", "SELECT key, value, partition_id FROM state WHERE false"),
+    ],
+)
+def test_no_rows_have_their_columns_all_the_same(asked: tuple[str, str]) -> None:
+    printed = run_well("state", "query", "nightly", *asked, "--format", "csv").out
+    run_well("state", "query", "nightly", *asked, "--output", "rows.csv")
+    run_well("state", "query", "nightly", *asked, "--output", "rows.parquet")
+
+    assert printed == "key.k,key.n,value.count,partition_id\n"
+    assert Path("rows.csv").read_text() == printed
+    table = pyarrow.parquet.read_table("rows.parquet")
+    assert (table.num_rows, table.column_names) == (0, ["key", "value", "partition_id"])
+    assert run_well("state", "query", "nightly", *asked).out == "No rows.\n"
+
+
+@pytest.mark.usefixtures("nightly")
+def test_columns_of_an_answer_that_have_one_name_are_numbered_everywhere() -> None:
+    asked = ("state", "query", "nightly", "--sql", "SELECT 1 AS n, 2 AS n")
+
+    printed = run_well(*asked, "--format", "csv").out
+    run_well(*asked, "--output", "rows.csv")
+
+    assert printed == Path("rows.csv").read_text() == "n,n_1\n1,2\n"
+
+
+@pytest.mark.usefixtures("nightly")
 def test_links_and_pipes_are_not_replaced_by_rows(here: Path) -> None:
     os.mkfifo(here / "pipe")
     (here / "link").symlink_to(here / "pipe")
@@ -219,6 +250,7 @@ def test_a_diff_tells_counts_and_samples(nightly: Path) -> None:
         (("diff", "nightly", "nightly", "--operator", "7"), 4, "NoSuchState"),
         (("diff", "nightly", "nightly", "--store", "nobody"), 4, "NoSuchState"),
         (("diff", "nightly", "nightly", "--output", "nowhere/x.parquet"), 2, "BadQuery"),
+        (("diff", "nightly", "nightly", "--output", "changes.csv"), 2, "Usage"),
         (("migrate", "nightly", "--name", "nightly"), 3, "NameTaken"),
         (("migrate", "nobody"), 4, "NoSuchSavepoint"),
         (("check", "--savepoint", "nobody"), 4, "NoSuchSavepoint"),

@@ -55,6 +55,15 @@ def _ordinary(_: click.Context, option: click.Parameter, file: Path | None) -> P
     return file
 
 
+def _parquet(context: click.Context, option: click.Parameter, file: Path | None) -> Path | None:
+    """A file called like one of another kind would be taken for that."""
+    if file is not None and file.suffix.lower() in {".csv", ".json", ".jsonl", ".txt"}:
+        words = f"differences are written as Parquet, and {str(file)!r} is called otherwise."
+        better = file.with_suffix(".parquet")
+        raise click.BadParameter(f"{words} Call it {str(better)!r}.", param=option)
+    return _ordinary(context, option, file)
+
+
 @click.group(short_help="Look into the state of a savepoint, or spread it anew.")
 def state() -> None:
     """Look into the state of a savepoint, or spread it over another number of partitions.
@@ -175,7 +184,7 @@ def query(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    callback=_ordinary,
+    callback=_parquet,
     help="Write every difference to a Parquet file.",
 )
 @_work_dir_option

@@ -9,14 +9,14 @@ from dataclasses import asdict
 from sparkpoint.cli.render.text import table
 from sparkpoint.state.diff import Change, StoreDiff
 from sparkpoint.state.plain import Plain
+from sparkpoint.state.query import Rows
+from sparkpoint.state.types import ColumnPath
 
 __all__ = ["change_document", "csv_lines", "diff_document", "diff_text", "json_lines"]
 __all__ += ["rows_table"]
 
 _WIDEST = 60
 _Row = Mapping[str, Plain]
-_Path = tuple[str, ...]
-"""Names of columns, from the outermost inwards."""
 
 
 def json_lines(rows: Iterable[_Row]) -> Iterator[str]:
@@ -24,30 +24,20 @@ def json_lines(rows: Iterable[_Row]) -> Iterator[str]:
     return (f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
 
 
-def csv_lines(rows: Iterable[_Row]) -> Iterator[str]:
-    """A header and a line per row; structs are columns of their own, lists are JSON.
-
-    The first row says which columns there are: a struct that is null in it is JSON in the others.
-    """
-    columns: list[_Path] | None = None
+def csv_lines(rows: Rows) -> Iterator[str]:
+    """A header and a line per row; structs are columns of their own, lists are JSON."""
+    yield _csv_line([".".join(path) for path in rows.columns])
     for row in rows:
-        if columns is None:
-            columns = [path for path, _ in _flat(row)]
-            yield _csv_line([".".join(path) for path in columns])
-        yield _csv_line([_cell(_at(row, path)) for path in columns])
+        yield _csv_line([_cell(_at(row, path)) for path in rows.columns])
 
 
-def rows_table(rows: Sequence[_Row]) -> str:
+def rows_table(rows: Rows) -> str:
     """As people read it; long values are cut."""
-    if not rows:
-        return "No rows."
-    flat = [{".".join(path): value for path, value in _flat(row)} for row in rows]
-    header = list(dict.fromkeys(name for row in flat for name in row))
-    cells = ([_cut(_cell(row.get(name), null="-")) for name in header] for row in flat)
-    return table(header, cells)
+    cells = [[_cut(_cell(_at(row, path), null="-")) for path in rows.columns] for row in rows]
+    return table([".".join(path) for path in rows.columns], cells) if cells else "No rows."
 
 
-def _flat(row: _Row, above: _Path = ()) -> Iterator[tuple[_Path, Plain]]:
+def _flat(row: _Row, above: ColumnPath = ()) -> Iterator[tuple[ColumnPath, Plain]]:
     for name, value in row.items():
         if isinstance(value, dict) and value:
             yield from _flat(value, (*above, name))
@@ -55,7 +45,7 @@ def _flat(row: _Row, above: _Path = ()) -> Iterator[tuple[_Path, Plain]]:
             yield (*above, name), value
 
 
-def _at(row: _Row, path: _Path) -> Plain:
+def _at(row: _Row, path: ColumnPath) -> Plain:
     """What is there; nothing below a struct that is null."""
     found: Plain = dict(row)
     for name in path:

@@ -1,5 +1,6 @@
 """`state query` and `state diff`."""
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +17,12 @@ from sparkpoint.cli.render.staterows import (
 )
 from sparkpoint.cli.render.text import count
 from sparkpoint.cli.work.places import open_repository
-from sparkpoint.state.arrow import arrow_library, write_parquet
+from sparkpoint.state.arrow import write_parquet
 from sparkpoint.state.changefile import ChangeFile
 from sparkpoint.state.diff import DiffRequest, diff_state
 from sparkpoint.state.errors import BadQueryError
 from sparkpoint.state.plain import Plain
-from sparkpoint.state.query import QueryRequest, StateRows, query_state
+from sparkpoint.state.query import QueryRequest, Rows, StateRows, query_state
 from sparkpoint.state.selection import Selection
 
 __all__ = ["Differing", "Querying", "compare_states", "look_into_state"]
@@ -96,17 +97,18 @@ def look_into_state(settings: Settings, location: str, reference: str, wanted: Q
 def _printed(
     found: StateRows, form: str, limit: int, document: dict[str, object], notes: tuple[str, ...]
 ) -> Answer:
-    rows = list(found.rows())
-    more = len(rows) > limit
-    rows = rows[:limit]
+    told = found.rows()
+    rows = list(itertools.islice(told, limit))
+    more = next(iter(told), None) is not None
     if more:
         notes += (f"There are more than {count(limit, 'row')}: see --limit, and --output.",)
     document |= {"count": len(rows), "more": more, "rows": rows}
-    text = rows_table(rows) if form == "table" else "".join(_lines(iter(rows), form))
+    shown = Rows(told.columns, iter(rows))
+    text = rows_table(shown) if form == "table" else "".join(_lines(shown, form))
     return Answer(document=document, text=text, notes=notes)
 
 
-def _lines(rows: Iterator[dict[str, Plain]], form: str) -> Iterator[str]:
+def _lines(rows: Rows, form: str) -> Iterator[str]:
     return csv_lines(rows) if form == "csv" else json_lines(rows)
 
 
@@ -115,27 +117,23 @@ def _write(found: StateRows, form: str, target: Path) -> int:
     if not target.parent.is_dir():
         raise BadQueryError(f"{target.parent} is no directory: make it first.")
     if form == "parquet":
-        return write_parquet(arrow_library("Parquet"), found.batches(), target)
-    growing, counter = target.with_name(f".{target.name}.growing"), _Counted(found.rows())
+        return write_parquet(found.batches(), target)
+    rows, total = found.rows(), 0
+
+    def counted() -> Iterator[dict[str, Plain]]:
+        nonlocal total
+        for row in rows:
+            total += 1
+            yield row
+
+    growing = target.with_name(f".{target.name}.growing")
     try:
         with growing.open("w", encoding="utf-8") as file:
-            file.writelines(_lines(iter(counter), form))
+            file.writelines(_lines(Rows(rows.columns, counted()), form))
         growing.replace(target)
     finally:
         growing.unlink(missing_ok=True)
-    return counter.total
-
-
-class _Counted:
-    """Passes rows on, and knows how many there were."""
-
-    def __init__(self, rows: Iterator[dict[str, Plain]]) -> None:
-        self._rows, self.total = rows, 0
-
-    def __iter__(self) -> Iterator[dict[str, Plain]]:
-        for row in self._rows:
-            self.total += 1
-            yield row
+    return total
 
 
 def compare_states(
