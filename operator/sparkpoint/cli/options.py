@@ -22,6 +22,7 @@ __all__ = [
     "dry_run_option",
     "examples",
     "job_filter_option",
+    "ordinary_file",
     "reference_argument",
     "references_argument",
     "repository_option",
@@ -198,3 +199,11 @@ def job_filter_option(function: _Decorated) -> _Decorated:
 def dry_run_option(function: _Decorated) -> _Decorated:
     """`--dry-run`."""
     return click.option("--dry-run", is_flag=True, help="Only say what would be done.")(function)
+
+
+def ordinary_file(_: click.Context, option: click.Parameter, file: Path | None) -> Path | None:
+    """What is written takes the place of what is there: neither a device nor a link shall go."""
+    if file is not None and (file.is_symlink() or (file.exists() and not file.is_file())):
+        words = f"{str(file)!r} is a link or no ordinary file, which would be replaced."
+        raise click.BadParameter(f"{words} Name another one.", param=option)
+    return file

@@ -1,6 +1,7 @@
 """`sparkpoint log`, `retain` and `collect`: the repository as a whole."""
 
 from datetime import timedelta
+from pathlib import Path
 
 import click
 
@@ -11,6 +12,7 @@ from sparkpoint.cli.options import (
     dry_run_option,
     examples,
     job_filter_option,
+    ordinary_file,
     repository_option,
 )
 
@@ -24,17 +26,37 @@ _COUNT = click.IntRange(min=0)
     epilog=examples(
         "sparkpoint log --repository savepoints --graph",
         "sparkpoint log --repository savepoints --job default/visits",
+        "sparkpoint log --repository savepoints --html savepoints.html",
     ),
 )
 @repository_option
 @job_filter_option
 @click.option("--graph", is_flag=True, help="Draw the tree, one line per savepoint.")
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    callback=ordinary_file,
+    help="Write the tree as a page for a browser, one file that needs nothing else.",
+)
 @answering
-def log(settings: Settings, repository: str, job: tuple[str, str] | None, graph: bool) -> Answer:
+def log(
+    settings: Settings,
+    repository: str,
+    job: tuple[str, str] | None,
+    graph: bool,
+    html: Path | None,
+) -> Answer:
     """Show every savepoint, newest first: parent, job, revision, batch, age, size, tags, uses."""
-    from sparkpoint.cli.work.history import show_log
+    from sparkpoint.cli.work.history import show_log, write_page
 
-    return show_log(settings, repository, job=job, graph=graph)
+    if html is None:
+        return show_log(settings, repository, job=job, graph=graph)
+    if graph:
+        raise click.UsageError("Give either --graph or --html.")
+    if not html.parent.is_dir():
+        raise click.UsageError(f"{str(html.parent)!r} is no directory: make it first.")
+    return write_page(settings, repository, html, job=job)
 
 
 @click.command(

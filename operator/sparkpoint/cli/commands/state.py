@@ -11,6 +11,7 @@ from sparkpoint.cli.options import (
     NEW_NAME,
     answering,
     examples,
+    ordinary_file,
     reference_argument,
     repository_option,
 )
@@ -47,21 +48,13 @@ def _work_dir_option(function: _Decorated) -> _Decorated:
     )(function)
 
 
-def _ordinary(_: click.Context, option: click.Parameter, file: Path | None) -> Path | None:
-    """What is written takes the place of what is there: neither a device nor a link shall go."""
-    if file is not None and (file.is_symlink() or (file.exists() and not file.is_file())):
-        words = f"{str(file)!r} is a link or no ordinary file, which the rows would replace."
-        raise click.BadParameter(f"{words} Leave --output out to print them.", param=option)
-    return file
-
-
 def _parquet(context: click.Context, option: click.Parameter, file: Path | None) -> Path | None:
     """A file called like one of another kind would be taken for that."""
     if file is not None and file.suffix.lower() in {".csv", ".json", ".jsonl", ".txt"}:
         words = f"differences are written as Parquet, and {str(file)!r} is called otherwise."
         better = file.with_suffix(".parquet")
         raise click.BadParameter(f"{words} Call it {str(better)!r}.", param=option)
-    return _ordinary(context, option, file)
+    return ordinary_file(context, option, file)
 
 
 @click.group(short_help="Look into the state of a savepoint, or spread it anew.")
@@ -122,7 +115,7 @@ def show(settings: Settings, reference: str, repository: str) -> Answer:
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    callback=_ordinary,
+    callback=ordinary_file,
     help="Write the rows to a file; a table is written as JSON.",
 )
 @_work_dir_option

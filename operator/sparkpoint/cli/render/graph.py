@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-__all__ = ["Node", "draw"]
+__all__ = ["Node", "draw", "forest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +27,29 @@ class Node:
 
 def draw(nodes: Iterable[Node]) -> str:
     """The picture; trees are separated by an empty line."""
+    return "\n\n".join("\n".join(_draw_tree(tree)) for tree in forest(nodes))
+
+
+def forest(nodes: Iterable[Node]) -> list[list[Node]]:
+    """The trees, and the savepoints of each, newest first."""
     known = {node.id: node for node in nodes}
     trees: dict[str, list[Node]] = {}
+    roots: dict[str, str] = {}
     for node in known.values():
-        trees.setdefault(_root(node, known), []).append(node)
+        trees.setdefault(_root(node, known, roots), []).append(node)
     newest_first = sorted(trees.values(), key=lambda tree: max(n.created for n in tree))[::-1]
-    return "\n\n".join("\n".join(_draw_tree(tree)) for tree in newest_first)
+    return [list(_newest_first(tree)) for tree in newest_first]
 
 
-def _root(node: Node, known: Mapping[str, Node]) -> str:
-    while node.parent is not None and node.parent in known:
+def _root(node: Node, known: Mapping[str, Node], roots: dict[str, str]) -> str:
+    """Where its line ends; `roots` has what was found before, or each would walk to the end."""
+    walked = [node.id]
+    while node.id not in roots and node.parent is not None and node.parent in known:
         node = known[node.parent]
-    return node.id
+        walked.append(node.id)
+    root = roots.get(node.id, node.id)
+    roots |= dict.fromkeys(walked, root)
+    return root
 
 
 def _newest_first(tree: Sequence[Node]) -> Iterator[Node]:
@@ -66,7 +77,7 @@ def _aged(node: Node) -> tuple[float, str]:
 def _draw_tree(tree: Sequence[Node]) -> Iterator[str]:
     lanes: list[str] = []
     """What each line leads down to."""
-    for node in _newest_first(tree):
+    for node in tree:
         if node.id not in lanes:
             lanes.append(node.id)
         lane = lanes.index(node.id)

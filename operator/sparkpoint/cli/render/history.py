@@ -10,7 +10,7 @@ from sparkpoint.savepoint import Savepoint
 from sparkpoint.savepoint.manifest import Parent
 from sparkpoint.savepoint.uses import Restored
 
-__all__ = ["graph_text", "log_text"]
+__all__ = ["Restores", "Uses", "graph_text", "log_text", "restored_text", "tree_nodes"]
 
 Uses = Mapping[str, Sequence[str]]
 """Savepoint id -> what uses it."""
@@ -40,12 +40,12 @@ def _paragraph(
             ("size", f"{size(manifest.files.bytes)}, {size(manifest.files.new_bytes)} new"),
             ("tags", ", ".join(savepoint.tags)),
             ("used by", "; ".join(uses.get(savepoint.id, ()))),
-            ("restored to", "; ".join(_restored(savepoint, restores, now))),
+            ("restored to", "; ".join(restored_text(savepoint, restores, now))),
         ]
     )
 
 
-def _restored(savepoint: Savepoint, restores: Restores, now: datetime) -> list[str]:
+def restored_text(savepoint: Savepoint, restores: Restores, now: datetime) -> list[str]:
     """What happened, and when something that runs there last committed, if that was seen."""
     return [
         f"{each.target} ({each.mode}, {age(each.at, now)}{_commit(each, now)})"
@@ -62,6 +62,13 @@ def graph_text(
     savepoints: Sequence[Savepoint], uses: Uses, restores: Restores, now: datetime
 ) -> str:
     """The tree, with a line of text beside each savepoint."""
+    return draw(tree_nodes(savepoints, uses, restores, now))
+
+
+def tree_nodes(
+    savepoints: Sequence[Savepoint], uses: Uses, restores: Restores, now: datetime
+) -> list[Node]:
+    """The savepoints, and the parents of them that are gone."""
     present = {each.id for each in savepoints}
     orphans = [each for each in savepoints if each.manifest.parent]
     gone = {
@@ -69,7 +76,7 @@ def graph_text(
         for each in reversed(orphans)
         if each.manifest.parent and each.manifest.parent.id not in present
     }
-    return draw([*(_node(each, uses, restores, now) for each in savepoints), *gone.values()])
+    return [*(_node(each, uses, restores, now) for each in savepoints), *gone.values()]
 
 
 def _gone(parent: Parent, created: datetime) -> Node:
@@ -90,6 +97,6 @@ def _node(savepoint: Savepoint, uses: Uses, restores: Restores, now: datetime) -
     ]
     lines = ["  ".join(part for part in parts if part)]
     lines += [f"used by {use}" for use in uses.get(savepoint.id, ())]
-    lines += [f"restored to {each}" for each in _restored(savepoint, restores, now)]
+    lines += [f"restored to {each}" for each in restored_text(savepoint, restores, now)]
     parent = manifest.parent
     return Node(savepoint.id, parent.id if parent else None, savepoint.taken, lines)

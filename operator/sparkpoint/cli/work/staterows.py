@@ -16,6 +16,7 @@ from sparkpoint.cli.render.staterows import (
     rows_table,
 )
 from sparkpoint.cli.render.text import count
+from sparkpoint.cli.work.newfile import write_pieces
 from sparkpoint.cli.work.places import open_repository
 from sparkpoint.state.arrow import write_parquet
 from sparkpoint.state.changefile import ChangeFile
@@ -126,13 +127,7 @@ def _write(found: StateRows, form: str, target: Path) -> int:
             total += 1
             yield row
 
-    growing = target.with_name(f".{target.name}.growing")
-    try:
-        with growing.open("w", encoding="utf-8") as file:
-            file.writelines(_lines(Rows(rows.columns, counted()), form))
-        growing.replace(target)
-    finally:
-        growing.unlink(missing_ok=True)
+    write_pieces(target, _lines(Rows(rows.columns, counted()), form))
     return total
 
 
