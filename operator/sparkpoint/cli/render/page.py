@@ -30,7 +30,7 @@ body{font:14px/1.45 system-ui,sans-serif;margin:24px;background:var(--page)}
 h1{font-size:20px;margin:0}p.about{color:var(--soft);margin:4px 0 20px}
 .tree{display:flex;margin:0 0 26px;overflow-x:auto}.tree svg{flex:none}
 .rows{flex:1;min-width:60em}
-.row{display:flex;gap:1.2em;align-items:center;height:34px;padding:0 8px;
+.row{box-sizing:border-box;display:flex;gap:1.2em;align-items:center;height:34px;padding:0 8px;
 border-bottom:1px solid var(--line);white-space:nowrap;color:inherit;text-decoration:none}
 a.row:hover,a.row:focus{background:var(--chip)}
 .row>*{overflow:hidden;text-overflow:ellipsis}
@@ -141,10 +141,11 @@ def _row(savepoint: Savepoint, node: Node, colour: int, now: datetime) -> str:
     revision = f"rev {escape(manifest.revision)} " if manifest.revision else ""
     more = escape("; ".join(node.lines[1:]))
     job = f"{manifest.namespace}/{manifest.job}"
+    batch = escape(f"batch {batches(manifest)}")
     return (
         f'<a class="row" href="#{savepoint.id}"><span class="name">{escape(manifest.name)}</span>'
         f'<span class="job t{colour}">{escape(job)}</span>'
-        f'<span class="num">batch {escape(batches(manifest))}</span>'
+        f'<span class="num" title="{batch}">{batch}</span>'
         f'<span class="num soft" title="{moment(manifest.created)}">'
         f"{age(manifest.created, now)}</span>"
         f'<span class="num">{size(manifest.files.bytes)}</span>'
