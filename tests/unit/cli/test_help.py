@@ -24,7 +24,7 @@ COMMANDS = [
     "state check",
     *("run", "local status", "local savepoint", "local stop"),
     *("job list", "job status", "job wait", "job logs", "job savepoint", "job suspend"),
-    *("job resume", "job restore", "job rollback", "job fork"),
+    *("job resume", "job restore", "job rollback", "job fork", "job compare"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""`sparkpoint job`: jobs in a cluster. `list`, `status`, `wait` and `logs` change nothing."""
+"""`sparkpoint job`: jobs in a cluster. What is here changes nothing; jobchanges.py does."""
 
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 import click
 
 from sparkpoint.cli.answer import Answer, Settings
-from sparkpoint.cli.commands.joboptions import in_cluster, name_argument, timeout_option
+from sparkpoint.cli.commands.joboptions import (
+    complete_job,
+    in_cluster,
+    name_argument,
+    timeout_option,
+)
 from sparkpoint.cli.options import examples
 
 if TYPE_CHECKING:
@@ -57,6 +62,21 @@ def status(settings: Settings, place: "Place", name: str, watch: bool) -> Answer
     from sparkpoint.cli.jobs.showing import show_status, watch_status
 
     return (watch_status if watch else show_status)(settings, place, name)
+
+
+@job.command(
+    short_help="Show two jobs side by side.",
+    epilog=examples("sparkpoint job compare trial-a trial-b -n shop"),
+)
+@click.argument("first", shell_complete=complete_job)
+@click.argument("second", shell_complete=complete_job)
+@in_cluster
+def compare(settings: Settings, place: "Place", first: str, second: str) -> Answer:
+    """Show two jobs side by side, such as two forks of one savepoint: what differs in their
+    specs, where each began, how far each is, and the command that compares their state."""
+    from sparkpoint.cli.jobs.comparing import compare_jobs
+
+    return compare_jobs(settings, place, first, second)
 
 
 @job.command(

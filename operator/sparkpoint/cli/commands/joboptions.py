@@ -13,6 +13,7 @@ from sparkpoint.cli.options import DURATION
 __all__ = [
     "SINK",
     "VERIFY",
+    "complete_job",
     "in_cluster",
     "name_argument",
     "sink_option",
@@ -82,7 +83,7 @@ def in_cluster(function: Callable[..., Answer]) -> Callable[..., None]:
     return run
 
 
-def _complete_job(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+def complete_job(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Names of jobs; none if the cluster cannot be asked."""
     from sparkpoint.cli.jobs.errors import ClusterError
     from sparkpoint.cli.jobs.finding import list_jobs
@@ -98,7 +99,7 @@ def _complete_job(ctx: click.Context, param: click.Parameter, incomplete: str) -
 
 def name_argument(function: _Decorated) -> _Decorated:
     """`NAME` of a job."""
-    return click.argument("name", shell_complete=_complete_job)(function)
+    return click.argument("name", shell_complete=complete_job)(function)
 
 
 def timeout_option(default: timedelta) -> Callable[[_Decorated], _Decorated]:

@@ -14,7 +14,7 @@ from sparkpoint.cli.jobs.facts import (
     spec_of,
     status_of,
 )
-from sparkpoint.cli.render.text import age, fields, seconds, size, table
+from sparkpoint.cli.render.text import age, fields, seconds, size, table, word
 from sparkpoint.lifecycle.phases import PLANS, Kind
 
 __all__ = ["list_text", "status_text"]
@@ -50,10 +50,10 @@ def _row(body: Object, now: datetime) -> list[str]:
     return [
         metadata(body)["name"],
         _phase(status),
-        _word(status.get("batch")),
-        _word(status.get("rate")),
-        _word(status.get("executors")),
-        _word(last.get("name")),
+        word(status.get("batch")),
+        word(status.get("rate")),
+        word(status.get("executors")),
+        word(last.get("name")),
         _age(last.get("completedAt"), now),
         str(degraded.get("reason")) if degraded.get("status") == "True" else _NONE,
         _age(metadata(body).get("creationTimestamp"), now),
@@ -62,12 +62,8 @@ def _row(body: Object, now: datetime) -> list[str]:
 
 def _phase(status: dict[str, Any]) -> str:
     operation = status.get("operation")
-    phase = _word(status.get("phase"))
+    phase = word(status.get("phase"))
     return f"{phase} ({operation['phase']})" if operation else phase
-
-
-def _word(value: object) -> str:
-    return _NONE if value is None or value == "" else str(value)
 
 
 def _age(time: object, now: datetime) -> str:
@@ -211,12 +207,12 @@ def _queries(status: dict[str, Any], now: datetime) -> list[str]:
         (
             str(query.get("name")),
             "yes" if query.get("active") else "no",
-            _word(query.get("batch")),
-            _word(query.get("inputRowsPerSecond")),
-            _word(query.get("processedRowsPerSecond")),
+            word(query.get("batch")),
+            word(query.get("inputRowsPerSecond")),
+            word(query.get("processedRowsPerSecond")),
             seconds(query["batchSeconds"]) if query.get("batchSeconds") is not None else _NONE,
-            _word(query.get("stateRows")),
-            _word(query.get("watermark")),
+            word(query.get("stateRows")),
+            word(query.get("watermark")),
             _age(query.get("lastCommitTime"), now),
         )
         for query in queries
@@ -237,12 +233,12 @@ def _savepoint_row(body: Object, now: datetime) -> tuple[str, ...]:
     taken = completed_at(body) or moment_of(metadata(body).get("creationTimestamp"))
     return (
         metadata(body)["name"],
-        _word(status.get("phase")),
-        _word(status.get("batch")),
+        word(status.get("phase")),
+        word(status.get("batch")),
         size(status["bytes"]) if status.get("bytes") is not None else _NONE,
         size(status["newBytes"]) if status.get("newBytes") is not None else _NONE,
         str(spec_of(body).get("trigger", "Manual")),
-        _word((status.get("verified") or {}).get("verdict")),
+        word((status.get("verified") or {}).get("verdict")),
         age(taken, now) if taken is not None else _NONE,
     )
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 __all__ = ["age", "bar_line", "count", "fields", "moment", "new_share", "seconds", "size", "table"]
+__all__ += ["word"]
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _AGES = (("min", 60.0, 60.0), ("h", 3600.0, 48.0), ("d", 86400.0, 60.0), ("mo", 2629800.0, 24.0))
@@ -55,6 +56,11 @@ def seconds(value: float) -> str:
 def count(number: int, singular: str, plural: str | None = None) -> str:
     """`1 file`, `2 files`."""
     return f"{number} {singular if number == 1 else plural or f'{singular}s'}"
+
+
+def word(value: object) -> str:
+    """As a table has it; `-` for nothing."""
+    return "-" if value is None or value == "" else str(value)
 
 
 def new_share(new: int, total: int) -> str:

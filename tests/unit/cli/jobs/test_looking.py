@@ -80,6 +80,51 @@ def test_the_status_says_what_is_under_way_what_is_wrong_and_what_to_do(shop: Ap
     assert text.index("nightly  ") < text.index("before-sale  ")
 
 
+def test_two_forks_are_told_side_by_side(shop: ApiServer) -> None:
+    origin = {"restoredFrom": {"name": "before-sale", "id": "a" * 64, "sink": "Fork"}}
+    for name, rows in (("trial-a", 10), ("trial-b", 12)):
+        fork = job(
+            name,
+            **origin,
+            lastSavepoint={"name": f"{name}-1", "id": name[-1] * 64, "batch": 50},
+            queries=[{"name": "visits", "batch": 50, "stateRows": rows, "stateBytes": 2048}],
+        )
+        fork["spec"]["args"][1] = f"--output=/{name}"
+        shop.put(fork)
+
+    text = run_well("job", "compare", "trial-a", "trial-b").out
+    document = run_well("job", "compare", "trial-a", "trial-b", "--json").document
+
+    lines = [re.split(r"\s{2,}", line) for line in text.splitlines()]
+    assert ["", "trial-a", "trial-b"] in lines
+    assert ["visits: state rows", "10", "12"] in lines
+    assert ["visits: state in memory", "2.0 KiB", "2.0 KiB"] in lines
+    assert "Both began with the same savepoint." in text
+    assert "spec.args:" in text
+    command = f"sparkpoint state diff {'a' * 12} {'b' * 12} --repository s3://data/savepoints"
+    assert text.endswith(f"What differs in their state:\n  {command}\n")
+    assert document["sameOrigin"] is True
+    assert document["diff"] == command
+    assert [change["path"] for change in document["changes"]] == ["spec.args"]
+    assert [each["name"] for each in document["jobs"]] == ["trial-a", "trial-b"]
+
+
+def test_jobs_of_other_origins_and_repositories_are_told_as_such(shop: ApiServer) -> None:
+    for name in ("a", "b"):
+        began = {"name": name, "id": name * 64}
+        other = job(name, restoredFrom=began, lastSavepoint=began)
+        other["spec"]["savepoints"] = {"repository": f"s3://{name}-data/savepoints"}
+        shop.put(other)
+    shop.put(job("new") | {"status": {}})
+
+    text = run_well("job", "compare", "a", "b").out
+
+    assert "They began with different savepoints" in text
+    assert "state diff" not in text
+    assert "began" not in run_well("job", "compare", "visits", "new").out
+    assert run("job", "compare", "a", "nobody").code == 4
+
+
 def test_the_document_of_a_status_is_the_operators_own_but_for_its_record(shop: ApiServer) -> None:
     document = run_well("job", "status", "visits", "--json").document
 

@@ -339,6 +339,8 @@ def test_every_example_works(shop: ApiServer, line: str) -> None:
         return settles("Suspended" if body["spec"].get("suspend") else "Running")(body)
 
     shop.reacts = react
+    for name in ("trial-a", "trial-b"):
+        shop.put(job(name))
 
     outcome = run(*shlex.split(line)[1:])
 
