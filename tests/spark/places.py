@@ -94,7 +94,7 @@ def last_count(query: StreamingQuery) -> StateCount | None:
     return StateCount(
         batch=done[-1].batchId,
         rows=sum(each.numRowsTotal for each in operators),
-        counts=sum(each.numShufflePartitions for each in operators),
+        counts=sum(each.numStateStoreInstances for each in operators),
     )
 
 

@@ -24,6 +24,8 @@ __all__ = ["Snapshot", "SnapshotFile", "parse_zip"]
 
 _METADATA = "metadata"
 _MAX_METADATA = 64 * 1024 * 1024
+_MOST_ROWS = 2**48
+"""More are none that somebody counted, and the sum over all partitions must stay a number."""
 _FOLDERS = {".sst": "SSTs", ".log": "logs"}
 
 
@@ -65,7 +67,7 @@ def _count(value: Json) -> int | None:
     """Spark says -1 for what it did not count. Nothing is lost without it, so all else is that."""
     if not isinstance(value, int) or isinstance(value, bool):
         return None
-    return value if 0 <= value < 2**63 else None
+    return value if 0 <= value < _MOST_ROWS else None
 
 
 def _metadata(data: bytes, path: str) -> bytes:

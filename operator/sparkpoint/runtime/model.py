@@ -87,8 +87,8 @@ class QueryProgress(Document):
     batch_seconds: float = 0
     state_rows: int = 0
     state_counts: int = 0
-    """Tasks that the rows were counted by: more than there are partitions if the batch, or a part
-    of it, was computed more than once, and then rows were counted more than once, too."""
+    """Stores of partitions that the rows were counted in: more than there are if the batch, or a
+    part of it, was computed more than once, and then rows were counted more than once, too."""
     state_bytes: int = 0
     """Memory used by the state stores, as Spark reports it."""
     state_file_bytes: int = 0

@@ -118,7 +118,7 @@ def _changes(content: Mapping[str, Any]) -> Changes:
         "processed_rows_per_second": _finite(content.get("processedRowsPerSecond")),
         "batch_seconds": spent / 1000,
         "state_rows": sum(_whole(each.get("numRowsTotal")) for each in operators),
-        "state_counts": sum(_whole(each.get("numShufflePartitions")) for each in operators),
+        "state_counts": sum(_whole(each.get("numStateStoreInstances")) for each in operators),
         "state_bytes": sum(_whole(each.get("memoryUsedBytes")) for each in operators),
         "state_file_bytes": sum(_file_bytes(each) for each in operators),
         "watermark": _watermark(content),

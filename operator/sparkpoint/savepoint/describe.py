@@ -38,15 +38,16 @@ class StateCount:
     batch: int
     rows: int
     counts: int
-    """Tasks that have counted them: Spark sums over all, also over those that were done again."""
+    """Stores of partitions that they were counted in. Spark sums over all tasks, also over those
+    that were done again, as when a function of `foreachBatch` computes its rows twice."""
 
     def is_of(self, plan: BatchPlan) -> bool:
-        """Whether it is about this very batch, with each partition counted once.
+        """Whether it is about this very batch, with each store of each partition counted once.
 
         No rows at all is what Spark says, too, if it was told not to count.
         """
-        partitions = sum(operator.partitions for operator in plan.operators)
-        return self.batch == plan.batch and self.counts == partitions and self.rows > 0
+        stores = sum(store.partitions for each in plan.operators for store in each.stores)
+        return self.batch == plan.batch and self.counts == stores and self.rows > 0
 
 
 def is_shown(store: str) -> bool:

@@ -145,7 +145,8 @@ def limited(source: Iterable[Any], limit: int | None) -> Iterator[Any]:
 def write_parquet(source: Iterable[Any], target: Path) -> int:
     """Write batches to a new file, which is there only when it is whole; the number of rows.
 
-    The first tells the columns.
+    The first tells the columns, and is written only if it has rows: some readers of Parquet do not
+    take a group of none.
     """
     parquet = importlib.import_module("pyarrow.parquet")
     growing = target.with_name(f".{target.name}.growing")
@@ -154,8 +155,9 @@ def write_parquet(source: Iterable[Any], target: Path) -> int:
     try:
         with parquet.ParquetWriter(growing, first.schema) as writer:
             for batch in itertools.chain([first], batches):
-                writer.write_batch(batch)
-                rows += batch.num_rows
+                if batch.num_rows:
+                    writer.write_batch(batch)
+                    rows += batch.num_rows
         growing.replace(target)
     finally:
         growing.unlink(missing_ok=True)

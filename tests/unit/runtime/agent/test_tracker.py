@@ -24,14 +24,14 @@ STATEFUL = {
         {
             "operatorName": "stateStoreSave",
             "numRowsTotal": 10,
-            "numShufflePartitions": 2,
+            "numStateStoreInstances": 2,
             "memoryUsedBytes": 1000,
             "customMetrics": {"rocksdbSstFileSize": 70},
         },
         {
             "operatorName": "dedupe",
             "numRowsTotal": 5,
-            "numShufflePartitions": 3,
+            "numStateStoreInstances": 3,
             "memoryUsedBytes": 500,
         },
     ],
