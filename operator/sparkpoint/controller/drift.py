@@ -30,9 +30,11 @@ from sparkpoint.controller.observer import Observation
 from sparkpoint.controller.obstacles import explained
 from sparkpoint.controller.pace import Pace
 from sparkpoint.controller.revisionstore import RevisionStore, Stored
+from sparkpoint.controller.secrets import discreet
 from sparkpoint.controller.spreading import spread
 from sparkpoint.controller.tokens import Tokens
 from sparkpoint.lifecycle.record import Record, Run
+from sparkpoint.runtime.redaction import Redaction
 
 __all__ = ["Drift", "repaired"]
 
@@ -66,7 +68,8 @@ class Drift:
         # What cannot be done now is done soon, and holds nothing else up meanwhile.
         self._due[uid] = (run.attempt, now + _SOON)
         for name in sorted(record.revisions()):
-            await _tried(f"{seen.job.key}: revision {name}", self._keep(seen, spec, name))
+            what = f"{seen.job.key}: revision {name}"
+            await _tried(what, self._keep(seen, spec, name), seen.redaction)
         await self._look(seen, spec, run)
         self._due[uid] = (run.attempt, now + self._every())
         self._held_up[uid] = _held_up(seen, run)
@@ -115,7 +118,8 @@ class Drift:
             return
         whole = revisions.effective(stored.spec, spec)
         secret = objects.agent_secret_name(owner.name, run.epoch)
-        await _tried(f"{seen.job.key}: Secret {secret}", self._keep_token(owner, run.epoch, secret))
+        what = f"{seen.job.key}: Secret {secret}"
+        await _tried(what, self._keep_token(owner, run.epoch, secret), seen.redaction)
         try:
             *beside, _ = objects.driver_objects(
                 owner,
@@ -132,7 +136,7 @@ class Drift:
             return
         for body in (objects.ui_service(owner, whole), *beside):
             what = f"{seen.job.key}: {body['kind']} {metadata(body)['name']}"
-            await _tried(what, self._put_right(body, owner.uid))
+            await _tried(what, self._put_right(body, owner.uid), seen.redaction)
 
     async def _keep_token(self, owner: Owner, epoch: int, secret: str) -> None:
         if await find(self._cluster, SECRETS, owner.namespace, secret) is None:
@@ -178,10 +182,11 @@ def _is_being_prepared(pod: Object) -> bool:
     return placed and (pod.get("status") or {}).get("phase") == "Pending"
 
 
-async def _tried(what: str, repair: Coroutine[Any, Any, None]) -> None:
+async def _tried(what: str, repair: Coroutine[Any, Any, None], redaction: Redaction) -> None:
     """One that is refused (a quota, a policy, a right) keeps none of the others from their turn."""
     try:
-        await repair
+        with discreet(redaction):
+            await repair
     except (ForbiddenError, UnprocessableError) as error:
         ends = isinstance(error, ForbiddenError) and error.is_of_ending_namespace
         level = logging.DEBUG if ends else logging.WARNING

@@ -7,9 +7,11 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
+from sparkpoint.controller.claims import CLAIM_NAME
+from sparkpoint.controller.cluster import LEASES
 from sparkpoint.controller.errors import ClusterError, UnfitError
 from sparkpoint.controller.rights import OWN_NAMESPACE, SERVED_NAMESPACES, Rights
 
@@ -71,7 +73,8 @@ async def check_permissions(
 
 def _of_served(namespaces: Sequence[str]) -> Iterator[Question]:
     for namespace in namespaces or ("",):
-        yield from _questions(SERVED_NAMESPACES, namespace)
+        for each in _questions(SERVED_NAMESPACES, namespace):
+            yield _named(each, CLAIM_NAME) if each.resource == LEASES.plural else each
 
 
 def _of_lease(lease: tuple[str, str] | None) -> Iterator[Question]:
@@ -79,15 +82,12 @@ def _of_lease(lease: tuple[str, str] | None) -> Iterator[Question]:
         return
     namespace, name = lease
     for each in _questions(OWN_NAMESPACE, namespace):
-        # What is not there yet cannot be allowed by its name.
-        named = "" if each.verb == "create" else name
-        yield Question(
-            verb=each.verb,
-            group=each.group,
-            resource=each.resource,
-            namespace=namespace,
-            name=named,
-        )
+        yield _named(each, name)
+
+
+def _named(question: Question, name: str) -> Question:
+    """About the object of this name alone; what is not there yet cannot be allowed by its name."""
+    return question if question.verb == "create" else replace(question, name=name)
 
 
 def _questions(rights: Rights, namespace: str) -> Iterator[Question]:

@@ -21,8 +21,8 @@ from sparkpoint.controller.executor import Executor
 from sparkpoint.controller.figures import job_figures
 from sparkpoint.controller.garbage import Garbage
 from sparkpoint.controller.jobs import Job, read_job
-from sparkpoint.controller.keys import Key, is_paused
-from sparkpoint.controller.metrics import Metrics
+from sparkpoint.controller.keys import Key, is_paused, key_of
+from sparkpoint.controller.metrics import JobFigures, Metrics
 from sparkpoint.controller.observer import Observation, Observer
 from sparkpoint.controller.obstacles import Obstacles, explained
 from sparkpoint.controller.operationsavepoints import OperationSavepoints
@@ -31,8 +31,9 @@ from sparkpoint.controller.passes import Passes, Requeue
 from sparkpoint.controller.podfacts import parse_time
 from sparkpoint.controller.refusals import Refusals
 from sparkpoint.controller.reports import report
+from sparkpoint.controller.secrets import discreet
 from sparkpoint.controller.spreading import spread
-from sparkpoint.controller.statuses import without_progress
+from sparkpoint.controller.statuses import with_degraded, without_progress
 from sparkpoint.controller.upkeep import Upkeep
 from sparkpoint.lifecycle import Decision, decide
 from sparkpoint.lifecycle.actions import (
@@ -44,6 +45,7 @@ from sparkpoint.lifecycle.actions import (
     StartWorker,
     StoreRevision,
 )
+from sparkpoint.lifecycle.conditions import Reason
 from sparkpoint.lifecycle.record import Record
 from sparkpoint.lifecycle.steady import LOOK
 from sparkpoint.lifecycle.waiting import missed
@@ -168,9 +170,19 @@ class JobReconciler:
         now, deleted = self._clock(), parse_time(metadata(body).get("deletionTimestamp"))
         told = Event(reason="RecordUnreadable", message=str(error), warning=True)
         await self._events.tell(body, told, occasion="record", now=now)
+        await self._show_unreadable(body, error, now)
         if deleted is None or now - deleted < _UNREADABLE:
             raise error
         return Requeue(seconds=_LONGEST, released=True)
+
+    async def _show_unreadable(self, body: Object, error: RecordError, now: datetime) -> None:
+        """Say that the job needs a person, and leave all else of its status to whoever wrote it."""
+        key = key_of(body)
+        self._metrics.seen("job", key, str((body.get("status") or {}).get("phase") or "Unknown"))
+        self._metrics.figures(key, JobFigures(degraded=Reason.RECORD_UNREADABLE.value))
+        status = with_degraded(body.get("status") or {}, str(error), now)
+        if status is not None:
+            await self._replace_status(key, {**body, "status": status})
 
     async def _tell(self, seen: Observation, decision: Decision) -> None:
         """Before it is written down: afterwards this pass does not come again."""
@@ -195,12 +207,7 @@ class JobReconciler:
         self._show(seen, status, decision.record)
         if not self._is_worth_writing(seen, status):
             return
-        try:
-            written = await self._cluster.replace_status({**seen.job.body, "status": status})
-        except ConflictError:
-            self._jobs.drop(key, key.name)
-            raise
-        self._jobs.put(key, written)
+        await self._replace_status(key, {**seen.job.body, "status": status})
         self._told[key] = seen.world.now
         for outcome in decision.ended:
             self._metrics.ended(
@@ -209,6 +216,14 @@ class JobReconciler:
                 seconds=(outcome.finished - outcome.started).total_seconds(),
                 downtime=outcome.downtime,
             )
+
+    async def _replace_status(self, key: Key, body: Object) -> None:
+        try:
+            written = await self._cluster.replace_status(body)
+        except ConflictError:
+            self._jobs.drop(key, key.name)
+            raise
+        self._jobs.put(key, written)
 
     def _show(self, seen: Observation, status: dict[str, Any], record: Record) -> None:
         key = seen.job.key
@@ -229,11 +244,10 @@ class JobReconciler:
         key, operation = seen.job.key, decision.record.operation
         for action in decision.actions:
             try:
-                await self._executor.perform(action, seen, decision.record)
+                with discreet(seen.redaction):
+                    await self._executor.perform(action, seen, decision.record)
             except (ForbiddenError, UnprocessableError) as error:
-                # Whoever refuses a pod may quote it.
-                discreet = type(error)(seen.redaction.text(str(error)))
-                await self._refused(seen, decision, action, discreet)
+                await self._refused(seen, decision, action, error)
                 return Requeue(seconds=min(_wait(decision), _REFUSED))
         if decision.actions or operation is None:
             self._obstacles.clear(key)

@@ -35,6 +35,7 @@ from sparkpoint.controller.podfacts import is_over, label
 from sparkpoint.controller.savepointobserver import SavepointObserver, SavepointSight
 from sparkpoint.controller.savepointstatuses import savepoint_status
 from sparkpoint.controller.savepointviews import Identity, SavepointView, read_savepoint
+from sparkpoint.controller.secrets import discreet
 from sparkpoint.controller.workertasks import capture_arguments, repository_arguments
 from sparkpoint.lifecycle.actions import Capture, Event
 from sparkpoint.lifecycle.savepoints import SavepointDecision, decide_savepoint
@@ -112,13 +113,12 @@ class SavepointReconciler:
         self._refused.pop(key, None)
         for action in decision.actions:
             try:
-                await self._perform(action, sight)
+                with discreet(sight.redaction):
+                    await self._perform(action, sight)
             except (ForbiddenError, UnprocessableError) as error:
                 # It is decided upon like a worker that failed.
                 helps = isinstance(error, ForbiddenError)
-                # Whoever refuses a pod may quote it.
-                words = sight.redaction.text(explained(error))
-                self._refused[key] = Refusal(message=words, retry_helps=helps)
+                self._refused[key] = Refusal(message=explained(error), retry_helps=helps)
                 return Requeue(seconds=0.0)
         await self._tidy(sight, decision)
         if written and not decision.released:

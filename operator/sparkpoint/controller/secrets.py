@@ -5,11 +5,13 @@ nevertheless, and drivers and admission webhooks quote what they were given when
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
+from sparkpoint.controller.errors import ClusterError
 from sparkpoint.runtime.redaction import Redaction, is_sensitive
 
-__all__ = ["redaction_of"]
+__all__ = ["discreet", "redaction_of"]
 
 _CONF = ("sparkConf", "hadoopConf")
 _ROLES = ("driver", "executor")
@@ -18,6 +20,19 @@ _ROLES = ("driver", "executor")
 def redaction_of(*specs: Mapping[str, Any]) -> Redaction:
     """Of the secrets in these specs, which may be as wrong as their users wrote them."""
     return Redaction(value for spec in specs for value in _secrets(spec))
+
+
+@contextmanager
+def discreet(redaction: Redaction) -> Iterator[None]:
+    """Whoever refuses an object may quote it: their words pass without what is secret in them."""
+    try:
+        yield
+    except ClusterError as error:
+        error.args = tuple(
+            redaction.text(each) if isinstance(each, str) else each for each in error.args
+        )
+        # What it came of has the same words, and would be logged beside it.
+        raise error.with_traceback(None) from None
 
 
 def _secrets(spec: Mapping[str, Any]) -> Iterator[str]:

@@ -33,7 +33,7 @@ from sparkpoint.lifecycle.record import Begin, Record
 from sparkpoint.lifecycle.world import DriverExit
 from sparkpoint.runtime.model import Progress, QueryProgress
 
-__all__ = ["Sight", "job_status", "rate", "without_progress"]
+__all__ = ["Sight", "job_status", "rate", "with_degraded", "without_progress"]
 
 _LONGEST: Final = 4096
 """Characters of a text in a status."""
@@ -136,6 +136,23 @@ def _conditions(sight: Sight, former: JobStatus) -> tuple[WrittenCondition, ...]
         )
         for each in since_when(sight.conditions, known, sight.now)
     )
+
+
+def with_degraded(written: dict[str, Any], message: str, now: datetime) -> dict[str, Any] | None:
+    """A status that cannot be read, saying so; None if it does already. Nothing else is changed."""
+    told = WrittenCondition(
+        type=Aspect.DEGRADED.value,
+        status=ConditionStatus.TRUE,
+        reason=Reason.RECORD_UNREADABLE.value,
+        message=_cut(message),
+        last_transition_time=now,
+    ).model_dump(mode="json", by_alias=True, exclude_none=True)
+    listed = [each for each in written.get("conditions") or [] if isinstance(each, dict)]
+    before = next((each for each in listed if each.get("type") == told["type"]), {})
+    if all(before.get(field) == told[field] for field in ("status", "reason", "message")):
+        return None
+    others = [each for each in listed if each is not before]
+    return {**written, "conditions": [*others, told]}
 
 
 def _read_condition(written: WrittenCondition) -> Condition | None:

@@ -120,6 +120,7 @@ class Reason(Enum):
     NODE_LOST = "NodeLost"
     SAVEPOINT_NOT_FOUND = "SavepointNotFound"
     NOT_ROLLED_BACK = "NotRolledBack"
+    RECORD_UNREADABLE = "RecordUnreadable"
 
     PROVEN = "Proven"
     NOT_TRIED = "NotTried"

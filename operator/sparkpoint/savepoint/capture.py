@@ -51,6 +51,8 @@ __all__ = ["CONTINUED", "LATEST", "NONE", "CaptureRequest", "CaptureResult", "ca
 CONTINUED = "continued"
 LATEST = "latest"
 NONE = "none"
+_SKEW = 60.0
+"""Seconds that clocks may differ by before one of them is wrong."""
 _TRIES = 10
 
 
@@ -141,7 +143,7 @@ def capture(
             sinks=_sinks(source, queries, request, lineage, taken),
             files=_store_table(writer, records),
             timing=Timing(
-                started=moment(started),
+                started=moment(_by_store(lease, started, time.monotonic() - begun)),
                 seconds=round(time.monotonic() - begun, 3),
                 tries=sum(each.tries for each in taken),
             ),
@@ -287,6 +289,13 @@ def _store_table(writer: ObjectWriter, records: list[FileRecord]) -> FileSet:
         new_bytes=writer.new_bytes,
         new_objects=writer.new_objects,
     )
+
+
+def _by_store(lease: Lease, started: float, seconds: float) -> float:
+    """When it began: by our clock, or by the store's if ours is wrong. What is newest depends on
+    it, and so what retention removes. Ours is the finer one."""
+    by_store = lease.now() - seconds
+    return by_store if abs(by_store - started) > _SKEW else started
 
 
 def _manifest(

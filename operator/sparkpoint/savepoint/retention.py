@@ -107,7 +107,7 @@ def _plan_job(
     for index, savepoint in enumerate(newest_first):
         reasons = ["newest"] if index == 0 else []
         reasons += _lasting_reasons(savepoint, policy, now, protected)
-        moment = savepoint.manifest.created
+        moment = savepoint.taken
         counted = [rule.name for rule in rules if rule.keeps(moment)]
         if policy.max_age is None:
             reasons += counted
@@ -127,7 +127,7 @@ def _lasting_reasons(
         reasons.append(f"used by {protected[savepoint.id]}")
     wanted = savepoint.tags if policy.tagged else sorted(policy.tags & set(savepoint.tags))
     reasons += [f"tag {tag}" for tag in wanted]
-    if now - savepoint.manifest.created < policy.grace:
+    if now - savepoint.taken < policy.grace:
         reasons.append("young")
     return reasons
 

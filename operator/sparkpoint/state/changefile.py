@@ -31,7 +31,9 @@ class ChangeFile(AbstractContextManager["ChangeFile"]):
         if target is None:
             return
         if not target.parent.is_dir():
-            raise BadQueryError(f"{target.parent} is no directory: make it first.")
+            raise BadQueryError(
+                f"the directory {str(target.parent)!r} does not exist: make it first."
+            )
         self._arrow = arrow_library("a file of differences")
         self._growing = target.with_name(f".{target.name}.growing")
         text, number = self._arrow.string(), self._arrow.int32()

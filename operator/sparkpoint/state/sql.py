@@ -62,9 +62,13 @@ def _prepare(connection: "DuckDBPyConnection", source: Any, scratch: Path) -> No
     # Nothing is fetched from anywhere, whatever the SQL says.
     connection.execute("SET autoinstall_known_extensions = false")
     if isinstance(source, Path):
+        connection.execute("SET allowed_directories = ?", [[str(source), str(scratch / "sql")]])
         connection.read_parquet(f"{source}/*.parquet").create_view(TABLE)
     else:
         connection.register(TABLE, source)
+    # A question may come from somebody else than whoever asks it: it sees the state, no other file.
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
 
 
 def _told(error: Exception) -> str:

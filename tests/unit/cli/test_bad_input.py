@@ -53,6 +53,25 @@ def test_a_checkpoint_without_a_committed_batch(here: Path) -> None:
     whole_afterwards()
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "word"),
+    [
+        ("--parent", "", "empty"),
+        ("--revision", "a\nb", "line breaks"),
+        ("--revision", "\x1b[31m", "control"),
+    ],
+)
+def test_words_that_would_mislead(here: Path, option: str, value: str, word: str) -> None:
+    make_checkpoint(here / "ck")
+
+    outcome = run(*CREATE, option, value)
+
+    assert outcome.code == 2
+    assert word in outcome.err
+    assert not (here / "r").exists()
+    whole_afterwards()
+
+
 def test_a_query_that_is_not_there(here: Path) -> None:
     make_checkpoint(here / "ck/clicks")
     make_checkpoint(here / "ck/visits")

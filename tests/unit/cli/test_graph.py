@@ -207,3 +207,10 @@ def test_the_log_without_a_tree_is_a_paragraph_each() -> None:
           size     27.1 MiB, 1.2 MiB new
           used by  copy x on y
         """)
+
+
+def test_a_revision_of_several_lines_does_not_tear_the_picture() -> None:
+    odd = savepoint("odd", revision="1\n* 2\x1b[31m")
+
+    assert len(graph_text([odd], {}, {}, NOW).splitlines()) == 1
+    assert "\x1b" not in log_text([odd], {}, {}, NOW)

@@ -199,6 +199,26 @@ def test_columns_of_an_answer_that_have_one_name_are_numbered_everywhere() -> No
 
 
 @pytest.mark.usefixtures("nightly")
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_csv('{file}')",
+        "SELECT * FROM '{file}'",
+        "SELECT * FROM read_text('{file}')",
+        "SELECT * FROM glob('*')",
+    ],
+)
+def test_sql_sees_the_state_and_no_other_file(here: Path, sql: str) -> None:
+    file = here / "private.csv"
+    file.write_text("word\nhidden\n")
+
+    outcome = run("state", "query", "nightly", "--sql", sql.format(file=file))
+
+    assert outcome.code == 2
+    assert "hidden" not in outcome.out
+
+
+@pytest.mark.usefixtures("nightly")
 def test_links_and_pipes_are_not_replaced_by_rows(here: Path) -> None:
     os.mkfifo(here / "pipe")
     (here / "link").symlink_to(here / "pipe")

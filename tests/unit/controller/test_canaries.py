@@ -20,7 +20,12 @@ from sparkpoint.controller.cluster import (
     Object,
     metadata,
 )
-from sparkpoint.controller.errors import ClusterError, UnprocessableError
+from sparkpoint.controller.errors import (
+    ClusterError,
+    ForbiddenError,
+    UnavailableError,
+    UnprocessableError,
+)
 from sparkpoint.controller.keys import EPOCH, JOB
 from sparkpoint.controller.podfacts import label
 from sparkpoint.controller.secrets import redaction_of
@@ -104,6 +109,33 @@ def quoting(verb: str, what: Object | str) -> ClusterError | None:
     if verb == "create" and isinstance(what, dict) and what["kind"] == "Pod":
         return UnprocessableError(f"admission webhook denied the request: {json.dumps(what)}")
     return None
+
+
+@pytest.mark.parametrize("error", [ForbiddenError, UnprocessableError, UnavailableError])
+@pytest.mark.parametrize("kind", ["ConfigMap", "ControllerRevision", "Pod"])
+def test_no_secret_is_logged_of_an_object_that_somebody_refuses_and_quotes(
+    kind: str, error: type[ClusterError]
+) -> None:
+    simulation = simulated()
+
+    def refuse(verb: str, what: Object | str) -> ClusterError | None:
+        if verb == "create" and isinstance(what, dict) and what["kind"] == kind:
+            return error(f"denied: {json.dumps(what)}")
+        return None
+
+    with logged("json", verbose=True) as log:
+        simulation.settle(simulation.is_running)
+        simulation.cluster.refuse = refuse
+        for body in simulation.cluster.all(CONFIG_MAPS, NAMESPACE):
+            if metadata(body)["name"] != "script":
+                simulation.cluster.remove(CONFIG_MAPS, NAMESPACE, metadata(body)["name"])
+        go_on(simulation, passes=30, seconds=30)
+        simulation.edit(args=["--refused"])
+        go_on(simulation, passes=15, seconds=5)
+
+    assert "denied" in log.getvalue()
+    # The last one is in the text of the script, where nothing says that it is one.
+    assert [each for each in IN_SPEC[:7] if each in log.getvalue()] == []
 
 
 def told(simulation: Simulation, asked: _Asked) -> Iterator[tuple[str, str]]:

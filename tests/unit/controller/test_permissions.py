@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from sparkpoint.controller.claims import CLAIM_NAME
 from sparkpoint.controller.errors import UnavailableError, UnfitError
 from sparkpoint.controller.permissions import Question, check_permissions
 
@@ -38,6 +39,24 @@ def test_everything_that_the_operator_does_is_asked_for_in_each_namespace() -> N
         assert (namespace, "update", "statefulsparkjobs/status", "") in asked
     assert ("system", "update", "leases", "sparkpoint") in asked
     assert ("system", "create", "leases", "") in asked
+
+
+@pytest.mark.parametrize("namespaces", [(), ("shop", "lab")])
+def test_of_the_leases_where_jobs_are_only_that_of_the_claim_is_asked_for(
+    namespaces: tuple[str, ...],
+) -> None:
+    judge = Judge(lambda _: True)
+
+    check(judge, *namespaces, lease=None)
+
+    asked = [each for each in judge.asked if each.resource == "leases"]
+    assert {each.namespace for each in asked} == set(namespaces or ("",))
+    assert {(each.verb, each.name) for each in asked} == {
+        ("get", CLAIM_NAME),
+        ("update", CLAIM_NAME),
+        # What is not there yet cannot be allowed by its name.
+        ("create", ""),
+    }
 
 
 def test_a_whole_cluster_is_asked_for_as_such() -> None:

@@ -540,8 +540,28 @@ def test_a_record_that_cannot_be_read_stops_everything_and_is_told() -> None:
 
     assert simulation.run_pass().seconds == 60
 
-    assert [verb for verb, _, _ in simulation.cluster.writes] == ["create"]
+    assert [verb for verb, _, _ in simulation.cluster.writes] == ["create", "status"]
     assert "RecordUnreadable" in simulation.events()
+
+
+def test_a_job_whose_record_cannot_be_read_does_not_look_well() -> None:
+    simulation = running()
+    before = {**simulation.status, "record": {**simulation.status["record"], "fromTheFuture": 1}}
+    simulation.cluster.edit(JOBS, NAMESPACE, NAME, lambda body: body.update(status=before))
+    simulation.restart()
+
+    simulation.run_pass()
+    simulation.cluster.calls.clear()
+    simulation.run_pass()
+
+    degraded = simulation.condition("Degraded")
+    assert (degraded["status"], degraded["reason"]) == ("True", "RecordUnreadable")
+    assert simulation.cluster.writes == []
+    others = [each for each in before["conditions"] if each["type"] != "Degraded"]
+    assert simulation.status == {**before, "conditions": [*others, degraded]}
+    metrics = simulation.operator.metrics.render()
+    assert 'reason="RecordUnreadable"' in metrics
+    assert 'sparkpoint_operator_resources{kind="job",phase="Running"} 1' in metrics
 
 
 def test_a_record_that_cannot_be_read_does_not_hold_a_deletion_up() -> None:

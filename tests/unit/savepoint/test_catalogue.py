@@ -10,7 +10,7 @@ from sparkpoint.savepoint import CaptureRequest, Repository, Savepoint, catalogu
 from sparkpoint.savepoint.capture import capture
 from sparkpoint.savepoint.catalogue import AmbiguousReferenceError
 from sparkpoint.savepoint.errors import AmbiguousError, NoSuchSavepointError
-from sparkpoint.savepoint.leases import hold, read_leases
+from sparkpoint.savepoint.leases import Lease, hold, read_leases
 from sparkpoint.savepoint.retention import RetentionPolicy, plan_retention
 from sparkpoint.storage import DirectoryStore
 from tests.unit.savepoint.synthetic import SyntheticQuery
@@ -47,13 +47,19 @@ def _newest(repository: Repository) -> str:
 
 
 def test_a_copy_of_an_old_savepoint_is_not_the_newest(
-    repository: Repository, checkpoint: DirectoryStore, tmp_path: Path
+    repository: Repository,
+    checkpoint: DirectoryStore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     elsewhere = Repository.init(DirectoryStore(tmp_path / "elsewhere"))
-    old = [
-        _capture(elsewhere, checkpoint, f"old-{hours}", ahead=timedelta(hours=-hours))
-        for hours in (1, 2)
-    ]
+    old = []
+    for hours in (1, 2):
+        then = timedelta(hours=-hours)
+        with monkeypatch.context() as patch:
+            moment = (datetime.now(UTC) + then).timestamp()
+            patch.setattr(Lease, "now", lambda _, moment=moment: moment)
+            old.append(_capture(elsewhere, checkpoint, f"old-{hours}", ahead=then))
     _capture(repository, checkpoint, "here")
 
     for savepoint in old:
@@ -71,6 +77,17 @@ def test_a_fast_clock_does_not_make_a_savepoint_the_newest_for_long(
     _capture(repository, checkpoint, "later")
 
     assert _newest(repository) == "later"
+
+
+@pytest.mark.parametrize("hours", [5, -5, -400_000])
+def test_a_savepoint_by_a_host_whose_clock_is_wrong_has_the_time_of_the_store(
+    repository: Repository, checkpoint: DirectoryStore, hours: int
+) -> None:
+    _capture(repository, checkpoint, "before")
+    made = _capture(repository, checkpoint, "wrong", ahead=timedelta(hours=hours))
+
+    assert _newest(repository) == "wrong"
+    assert abs(datetime.now(UTC) - made.manifest.created) < timedelta(minutes=5)
 
 
 def test_the_newest_is_found_without_reading_the_history(

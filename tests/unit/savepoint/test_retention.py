@@ -22,6 +22,19 @@ def savepoint(hours: float, *, tags: tuple[str, ...] = (), job: str = "visits") 
     return Savepoint(f"{job}-{hours}", f"{job}/{name}", created.timestamp(), manifest, tags)
 
 
+def test_a_clock_that_is_ahead_keeps_nothing_longer() -> None:
+    ahead = NOW + timedelta(days=700)
+    manifest = MANIFEST.model_copy(update={"created": ahead, "name": "ahead", "job": "visits"})
+    written = (NOW - timedelta(hours=3)).timestamp()
+    fast = Savepoint("fast", "visits/ahead", written, manifest, ())
+    policy = RetentionPolicy(last=1, grace=timedelta(hours=1))
+
+    plan = plan_retention([fast, savepoint(2), savepoint(1)], policy, now=NOW)
+
+    assert [each.savepoint.manifest.name for each in plan.keep] == ["h1"]
+    assert {each.manifest.name for each in plan.remove} == {"ahead", "h2"}
+
+
 def kept(savepoints: list[Savepoint], policy: RetentionPolicy) -> list[str]:
     plan = plan_retention(savepoints, policy, now=NOW)
     return [each.savepoint.manifest.name for each in plan.keep]

@@ -55,7 +55,7 @@ def log(
     if graph:
         raise click.UsageError("Give either --graph or --html.")
     if not html.parent.is_dir():
-        raise click.UsageError(f"{str(html.parent)!r} is no directory: make it first.")
+        raise click.UsageError(f"The directory {str(html.parent)!r} does not exist: make it first.")
     return write_page(settings, repository, html, job=job)
 
 

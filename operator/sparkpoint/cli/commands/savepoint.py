@@ -16,6 +16,20 @@ from sparkpoint.cli.options import (
 __all__ = ["savepoint"]
 
 
+def _not_empty(_: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """A variable of a shell that is not set must not choose something."""
+    if value is not None and not value.strip():
+        raise click.BadParameter("it is empty. Leave the option out for its default.", param=option)
+    return value
+
+
+def _one_line(_: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not value.isprintable():
+        words = f"{value!r} has line breaks or control characters"
+        raise click.BadParameter(f"{words}, which would tear lists and logs.", param=option)
+    return value
+
+
 @click.group(short_help="Make savepoints, look at them, bring them back.")
 def savepoint() -> None:
     """Make savepoints, look at them, bring them back.
@@ -60,10 +74,16 @@ def savepoint() -> None:
 @click.option(
     "--parent",
     metavar="ID|latest|none",
+    callback=_not_empty,
     help="Default: what this directory was last captured as or restored from, else the job's"
     " latest.",
 )
-@click.option("--revision", metavar="TEXT", help="Version of the job's code, for the record.")
+@click.option(
+    "--revision",
+    metavar="TEXT",
+    callback=_one_line,
+    help="Version of the job's code, for the record.",
+)
 @click.option(
     "--sink",
     "sinks",

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sparkpoint.cli.render.graph import Node, draw
 from sparkpoint.cli.render.savepoints import batches
-from sparkpoint.cli.render.text import age, fields, moment, size
+from sparkpoint.cli.render.text import age, fields, moment, one_line, size
 from sparkpoint.savepoint import Savepoint
 from sparkpoint.savepoint.manifest import Parent
 from sparkpoint.savepoint.uses import Restored
@@ -34,7 +34,7 @@ def _paragraph(
         [
             ("name", savepoint.key),
             ("parent", f"{key} ({parent.id[:12]})" if parent else "none"),
-            ("revision", manifest.revision or ""),
+            ("revision", one_line(manifest.revision or "")),
             ("batch", batches(manifest)),
             ("created", f"{moment(manifest.created)} ({age(manifest.created, now)})"),
             ("size", f"{size(manifest.files.bytes)}, {size(manifest.files.new_bytes)} new"),
@@ -92,7 +92,7 @@ def _node(savepoint: Savepoint, uses: Uses, restores: Restores, now: datetime) -
         f"batch {batches(manifest)}",
         age(manifest.created, now),
         f"{size(manifest.files.bytes)} (+{size(manifest.files.new_bytes)})",
-        f"rev {manifest.revision}" if manifest.revision else "",
+        f"rev {one_line(manifest.revision)}" if manifest.revision else "",
         f"[{', '.join(savepoint.tags)}]" if savepoint.tags else "",
     ]
     lines = ["  ".join(part for part in parts if part)]

@@ -4,7 +4,17 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from sparkpoint.cli.render.text import age, count, fields, moment, new_share, seconds, size, table
+from sparkpoint.cli.render.text import (
+    age,
+    count,
+    fields,
+    moment,
+    new_share,
+    one_line,
+    seconds,
+    size,
+    table,
+)
 from sparkpoint.savepoint import CaptureResult, Manifest, MaterializeResult, Savepoint
 from sparkpoint.savepoint.catalogue import Unreadable
 from sparkpoint.savepoint.manifest import OperatorInfo, Parent, QueryInfo
@@ -99,7 +109,7 @@ def savepoint_text(savepoint: Savepoint, now: datetime) -> str:
             ("created", f"{moment(manifest.created)} ({age(manifest.created, now)})"),
             ("parent", f"{_key(parent)} ({parent.id[:12]})" if parent else "none"),
             ("tags", ", ".join(savepoint.tags)),
-            ("revision", manifest.revision or ""),
+            ("revision", one_line(manifest.revision or "")),
             ("Spark", manifest.spark_version or ""),
             ("trigger", manifest.trigger or ""),
             ("captured from", manifest.source.uri),

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 __all__ = ["age", "bar_line", "count", "fields", "moment", "new_share", "seconds", "size", "table"]
-__all__ += ["word"]
+__all__ += ["one_line", "word"]
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _AGES = (("min", 60.0, 60.0), ("h", 3600.0, 48.0), ("d", 86400.0, 60.0), ("mo", 2629800.0, 24.0))
@@ -61,6 +61,11 @@ def count(number: int, singular: str, plural: str | None = None) -> str:
 def word(value: object) -> str:
     """As a table has it; `-` for nothing."""
     return "-" if value is None or value == "" else str(value)
+
+
+def one_line(text: str) -> str:
+    """What somebody wrote, in a place that has one line for it."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def new_share(new: int, total: int) -> str:

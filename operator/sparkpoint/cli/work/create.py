@@ -53,7 +53,7 @@ def create_savepoint(
         name=wanted.name,
         parent=wanted.parent or CONTINUED,
         queries=wanted.queries,
-        tags=wanted.tags,
+        tags=tuple(dict.fromkeys(wanted.tags)),
         revision=wanted.revision,
         trigger="cli",
         sinks=sinks,

@@ -116,7 +116,7 @@ def _lines(rows: Rows, form: str) -> Iterator[str]:
 def _write(found: StateRows, form: str, target: Path) -> int:
     """Write the rows as they come; the file is there only when it is whole."""
     if not target.parent.is_dir():
-        raise BadQueryError(f"{target.parent} is no directory: make it first.")
+        raise BadQueryError(f"the directory {str(target.parent)!r} does not exist: make it first.")
     if form == "parquet":
         return write_parquet(found.batches(), target)
     rows, total = found.rows(), 0
