@@ -44,6 +44,12 @@
 {{- if and (not $values.serviceAccount.create) (not $values.serviceAccount.name) }}
 - serviceAccount.create is false, but serviceAccount.name is empty: name the account that the operator runs as.
 {{- end }}
+{{- if and $values.rbac.aggregate $namespaced }}
+- rbac.aggregate is true, but watch.scope is Namespaces, for which no ClusterRole is made: set watch.scope=Cluster, or rbac.aggregate=false.
+{{- end }}
+{{- if and $values.rbac.aggregate (not $values.rbac.create) }}
+- rbac.aggregate is true, but rbac.create is false, so that no role is made: set rbac.create=true, or rbac.aggregate=false.
+{{- end }}
 {{- if and $values.airflow.enabled $values.rbac.create (not $values.airflow.serviceAccounts) }}
 - airflow.enabled is true, but airflow.serviceAccounts is empty, so its role would be nobody's: name the accounts of Airflow's workers and triggerer.
 {{- end }}
@@ -73,5 +79,27 @@
 {{- end }}
 {{- if and $values.image.tag $values.image.digest }}
 - image.tag and image.digest are both set, and may name different images: empty one of them.
+{{- end }}
+{{- /* What comes before the last slash may be the port of a registry. */}}
+{{- if regexMatch "[:@]" (last (splitList "/" $values.image.repository)) }}
+- image.repository is {{ $values.image.repository }}, which has a tag or a digest in it: set image.tag or image.digest instead.
+{{- end }}
+{{- $here := .Release.Namespace }}
+{{- $account := $values.jobs.serviceAccount.name }}
+{{- if and (eq $account (include "sparkpoint.serviceAccount" .)) (has $here (include "sparkpoint.jobNamespaces" . | fromJsonArray)) }}
+- jobs.serviceAccount.name is {{ $account }}, which is in {{ $here }} the operator's own account, so that jobs could do whatever it may: name another, or keep jobs out of {{ $here }}.
+{{- end }}
+{{- $labels := include "sparkpoint.labels" (list . "operator") | fromYaml }}
+{{- $monitoring := $values.monitoring }}
+{{- $free := dict "podLabels" $values.podLabels "monitoring.serviceMonitor.labels" $monitoring.serviceMonitor.labels "monitoring.podMonitor.labels" $monitoring.podMonitor.labels "monitoring.rules.labels" $monitoring.rules.labels "monitoring.dashboard.labels" $monitoring.dashboard.labels }}
+{{- range $path, $given := $free }}
+{{- range $name, $_ := $given }}
+{{- if hasKey $labels $name }}
+- {{ $path }} has {{ $name }}, which the chart sets itself: leave it out.
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if hasKey (default dict $values.jobs.serviceAccount.annotations) "helm.sh/resource-policy" }}
+- jobs.serviceAccount.annotations has helm.sh/resource-policy, which the chart sets itself: leave it out.
 {{- end }}
 {{- end -}}

@@ -28,9 +28,15 @@
 - apiGroups: [""]
   resources: [events]
   verbs: [create]
+# claims.CLAIM_NAME of the operator's code: who serves the namespace. Other Leases are others'.
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
-  verbs: [get, create, update]
+  resourceNames: [sparkpoint-served-by]
+  verbs: [get, update]
+# What is not there yet cannot be allowed by its name.
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [create]
 {{- end -}}
 
 {{/* What a Spark driver does with its executors, and how it tidies up after them. */}}

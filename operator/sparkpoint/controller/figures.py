@@ -24,6 +24,8 @@ def job_figures(status: Mapping[str, Any], seen: Observation, record: Record) ->
     stands = record.run is None or record.suspended or record.finished
     wanted = spec.savepoints if spec is not None and not stands else None
     return JobFigures(
+        phase=str(status.get("phase") or "Unknown"),
+        ready=None if stands else _condition(status, "Ready").get("status") == "True",
         degraded=_degraded(status),
         savepoint_at=_moment(stock.newest),
         expected=wanted is not None,
@@ -36,8 +38,12 @@ def job_figures(status: Mapping[str, Any], seen: Observation, record: Record) ->
 
 
 def _degraded(status: Mapping[str, Any]) -> str | None:
-    found = (each for each in status.get("conditions") or () if each["type"] == "Degraded")
-    return next((str(each["reason"]) for each in found if each["status"] == "True"), None)
+    told = _condition(status, "Degraded")
+    return str(told["reason"]) if told.get("status") == "True" else None
+
+
+def _condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    return next((each for each in status.get("conditions") or () if each["type"] == kind), {})
 
 
 def _moment(body: Object | None) -> float | None:

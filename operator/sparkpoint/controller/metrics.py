@@ -26,6 +26,9 @@ _DOWNTIME: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 60
 class JobFigures:
     """What is told of one job; None: there is nothing to tell. Times are those of a clock."""
 
+    phase: str = "Unknown"
+    ready: bool | None = None
+    """The condition, of a job that should run."""
     degraded: str | None = None
     """The reason of the condition, if it holds."""
     savepoint_at: float | None = None
@@ -207,6 +210,13 @@ class Metrics:
         )
 
     def _job_lines(self, jobs: dict[Key, JobFigures]) -> Iterable[str]:
+        every = (({**_job(key), "phase": told.phase}, 1) for key, told in jobs.items())
+        yield from family("sparkpoint_operator_job_info", "gauge", "1 for each job, and its phase.", every)
+        ready = (
+            (_job(key), int(told.ready)) for key, told in jobs.items() if told.ready is not None
+        )
+        text = "1 while all queries of a job that should run do so and commit, else 0."
+        yield from family("sparkpoint_job_ready", "gauge", text, ready)
         degraded = (
             ({**_job(key), "reason": told.degraded}, 1)
             for key, told in jobs.items()

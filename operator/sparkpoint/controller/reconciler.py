@@ -178,8 +178,10 @@ class JobReconciler:
     async def _show_unreadable(self, body: Object, error: RecordError, now: datetime) -> None:
         """Say that the job needs a person, and leave all else of its status to whoever wrote it."""
         key = key_of(body)
-        self._metrics.seen("job", key, str((body.get("status") or {}).get("phase") or "Unknown"))
-        self._metrics.figures(key, JobFigures(degraded=Reason.RECORD_UNREADABLE.value))
+        phase = str((body.get("status") or {}).get("phase") or "Unknown")
+        self._metrics.seen("job", key, phase)
+        told = JobFigures(phase=phase, degraded=Reason.RECORD_UNREADABLE.value)
+        self._metrics.figures(key, told)
         status = with_degraded(body.get("status") or {}, str(error), now)
         if status is not None:
             await self._replace_status(key, {**body, "status": status})

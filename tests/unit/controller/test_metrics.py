@@ -256,6 +256,23 @@ def test_only_a_savepoint_that_was_found_good_counts_as_verified() -> None:
     assert one(page, ages[0], VISITS) == one(page, ages[1], VISITS) is not None
 
 
+def test_every_job_is_told_and_whether_one_that_should_run_does() -> None:
+    simulation = timed(Simulation())
+    simulation.settle(simulation.is_running)
+    simulation.run_pass()
+    runs = page_of(simulation)
+    simulation.edit(suspend=True)
+    simulation.settle(lambda: simulation.status["phase"] == "Suspended")
+    simulation.run_pass()
+    stands = page_of(simulation)
+
+    assert one(runs, "sparkpoint_job_ready", VISITS) == 1
+    assert one(stands, "sparkpoint_job_ready", VISITS) is None
+    for page, phase in ((runs, "Running"), (stands, "Suspended")):
+        told = samples(page, "sparkpoint_operator_job_info")
+        assert told == {(("job", NAME), ("namespace", NAMESPACE), ("phase", phase)): 1}
+
+
 def test_a_job_that_needs_a_person_says_why() -> None:
     simulation = Simulation({**SPEC, "restart": {"maxAttempts": 1}})
     simulation.world.broken = lambda pod: True

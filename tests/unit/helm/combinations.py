@@ -54,6 +54,7 @@ EVERYTHING: Object = {
 }
 COMBINATIONS: dict[str, Object] = {
     "defaults": {},
+    "aggregated": {"rbac": {"aggregate": True}},
     "everything": EVERYTHING,
     "namespaces": NAMESPACED,
     "namespaces-everything": {**EVERYTHING, **NAMESPACED},

@@ -5,19 +5,27 @@ import re
 from typing import Any
 
 import pytest
+import yaml
 
 from dev.helm import CHART
+from sparkpoint.controller.keys import Key
+from sparkpoint.controller.metrics import JobFigures, Metrics
 from tests.unit.helm.combinations import EVERYTHING
-from tests.unit.helm.rendering import render
-from tests.unit.promql import asked_for, of_a_driver, of_the_operator, series_of
+from tests.unit.helm.rendering import NAMESPACE, render
+from tests.unit.promql import asked_for, of_a_driver, of_the_operator, selectors, series_of
+
+_PAGE = (CHART.parents[1] / "docs" / "observability.md").read_text()
+_HERE = f'namespace="{NAMESPACE}"'
 
 _ALERTS = {
     "SparkpointSavepointTooOld",
     "SparkpointJobDegraded",
+    "SparkpointJobNotReady",
     "SparkpointRolledBack",
     "SparkpointNotReconciling",
     "SparkpointNoLeader",
     "SparkpointPassesFail",
+    "SparkpointMostPassesFail",
 }
 
 
@@ -43,6 +51,11 @@ def _rules() -> list[dict[str, Any]]:
     return rules
 
 
+def _rule(alert: str) -> dict[str, Any]:
+    [found] = [rule for rule in _rules() if rule["alert"] == alert]
+    return found
+
+
 def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
     board = _dashboard()
     asked = [target["expr"] for panel in board["panels"] for target in panel.get("targets", [])]
@@ -50,6 +63,27 @@ def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
 
     assert asked_for(asked) <= _known()
     assert len(asked) > 15
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [
+        JobFigures(expected=True, missing_since=1.0),
+        JobFigures(savepoint_at=1.0),
+        JobFigures(degraded="Failed"),
+    ],
+    ids=["runs without a savepoint", "stands with one", "degraded without one"],
+)
+def test_jobs_can_be_chosen_whether_they_have_a_savepoint_or_not(figures: JobFigures) -> None:
+    metrics = Metrics()
+    metrics.figures(Key("shop", "visits"), figures)
+
+    shown = set(re.findall(r"^(\w+)\{.*job=\"visits\"", metrics.render(), re.MULTILINE))
+    for variable in _dashboard()["templating"]["list"][1:]:
+        asked = asked_for([_selector(variable["query"]["query"])])
+        assert asked & shown
+        # A driver's own series are scraped with a `job` that is Prometheus'.
+        assert not asked & series_of(of_a_driver())
 
 
 def test_the_dashboard_has_panels_with_a_title_and_a_place_of_their_own() -> None:
@@ -115,3 +149,51 @@ def test_a_job_that_never_had_a_savepoint_is_told_of_too() -> None:
     assert all("sparkpoint_savepoint_missing_seconds" in asked_for([expr]) for expr in old)
     # `or` binds less than a comparison: without brackets each job without one would be told of.
     assert all(expr.startswith("(max by") and ") > " in expr.replace("\n", " ") for expr in old)
+
+
+def test_rules_of_one_name_differ_in_their_labels() -> None:
+    seen = [(rule["alert"], tuple(sorted(rule["labels"].items()))) for rule in _rules()]
+
+    assert len(set(seen)) == len(seen)
+    old = [rule for rule in _rules() if rule["alert"] == "SparkpointSavepointTooOld"]
+    assert [rule["labels"]["limit"] for rule in old] == ["schedule", "installation"]
+
+
+def test_savepoints_at_rest_need_no_pass() -> None:
+    """They are looked at every hour: without jobs, five minutes of silence mean nothing."""
+    [counted] = selectors(
+        _rule("SparkpointNotReconciling")["expr"], "sparkpoint_operator_resources"
+    )
+
+    assert counted == {'kind="job"', _HERE}
+
+
+def test_an_operator_whose_passes_all_fail_is_told_of_whatever_the_error() -> None:
+    rule = _rule("SparkpointMostPassesFail")
+
+    failed, all_of_them = selectors(rule["expr"], "sparkpoint_operator_passes_total")
+    assert failed == {'result=~"error|unexpected"', _HERE}
+    # Where another release serves, nothing was tried.
+    assert all_of_them == {'result!="elsewhere"', _HERE}
+    assert rule["expr"].endswith("> 0.5")
+    assert rule["for"] == "10m"
+    account = f"system:serviceaccount:{NAMESPACE}:sparkpoint-operator"
+    assert f"kubectl auth can-i --list --as={account}" in rule["annotations"]["description"]
+
+
+def test_the_documented_scrape_has_the_label_that_the_rules_select_by() -> None:
+    blocks = re.findall(r"```yaml\n(scrape_configs:.*?)```", _PAGE, re.DOTALL)
+    [configs] = [yaml.safe_load(block)["scrape_configs"] for block in blocks]
+
+    for config in configs:
+        labels = {each.get("target_label"): each for each in config["relabel_configs"]}
+        assert labels["namespace"]["source_labels"] == ["__meta_kubernetes_namespace"]
+
+
+def test_the_documented_alerts_know_jobs_from_savepoints_too() -> None:
+    [block] = re.findall(r"```yaml\n(groups:.*?)```", _PAGE, re.DOTALL)
+    rules = {rule["alert"]: rule for rule in yaml.safe_load(block)["groups"][0]["rules"]}
+
+    stalled = rules["SparkpointStalled"]["expr"]
+    assert selectors(stalled, "sparkpoint_operator_resources") == [{'kind="job"'}]
+    assert "SparkpointMostPassesFail" in rules

@@ -1,6 +1,7 @@
 """Bad values are refused with one clear sentence each; good ones are described."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,13 +9,29 @@ import pytest
 import yaml
 
 from dev.helm import CHART
-from tests.unit.helm.rendering import Object, refusal
+from tests.unit.helm.rendering import NAMESPACE, Object, refusal, render
 
 _TWO: Object = {"replicas": 2, "leaderElection": {"enabled": False}}
 _SILENT: Object = {"metrics": {"enabled": False}}
 _GUARDED: Object = {"networkPolicy": {"enabled": True}}
 _LISTED: Object = {"scope": "Namespaces", "namespaces": ["shop"]}
 _AIRFLOW: Object = {"enabled": True, "serviceAccounts": [{"namespace": "airflow", "name": "a"}]}
+
+_EMPTY_AT_THE_TOP = (
+    "nameOverride",
+    "fullnameOverride",
+    "imagePullSecrets",
+    "extraArgs",
+    "extraEnv",
+    "resources",
+    "podAnnotations",
+    "podLabels",
+    "nodeSelector",
+    "tolerations",
+    "affinity",
+    "topologySpreadConstraints",
+    "priorityClassName",
+)
 
 CONTRADICTIONS: dict[str, tuple[Object, str]] = {
     "no namespaces": (
@@ -105,6 +122,46 @@ CONTRADICTIONS: dict[str, tuple[Object, str]] = {
         "image.tag and image.digest are both set, and may name different images: empty one of "
         "them.",
     ),
+    "roles for all of a few namespaces": (
+        {"watch": _LISTED, "rbac": {"aggregate": True}},
+        "rbac.aggregate is true, but watch.scope is Namespaces, for which no ClusterRole is made: "
+        "set watch.scope=Cluster, or rbac.aggregate=false.",
+    ),
+    "roles of a chart that makes none": (
+        {"rbac": {"create": False, "aggregate": True}},
+        "rbac.aggregate is true, but rbac.create is false, so that no role is made: set "
+        "rbac.create=true, or rbac.aggregate=false.",
+    ),
+    "a tag in the repository": (
+        {"image": {"repository": "host:5000/r/o:1"}},
+        "image.repository is host:5000/r/o:1, which has a tag or a digest in it: set image.tag or "
+        "image.digest instead.",
+    ),
+    "a digest in the repository": (
+        {"image": {"repository": f"r/o@sha256:{'a' * 64}"}},
+        f"image.repository is r/o@sha256:{'a' * 64}, which has a tag or a digest in it: set "
+        "image.tag or image.digest instead.",
+    ),
+    "jobs as the operator": (
+        {"jobs": {"namespaces": [NAMESPACE], "serviceAccount": {"name": "sparkpoint-operator"}}},
+        f"jobs.serviceAccount.name is sparkpoint-operator, which is in {NAMESPACE} the operator's "
+        "own account, so that jobs could do whatever it may: name another, or keep jobs out of "
+        f"{NAMESPACE}.",
+    ),
+    "labels of the chart's own": (
+        {"podLabels": {"team": "streams", "app.kubernetes.io/name": "mine"}},
+        "podLabels has app.kubernetes.io/name, which the chart sets itself: leave it out.",
+    ),
+    "labels of the chart's own, on a monitor": (
+        {"monitoring": {"serviceMonitor": {"labels": {"helm.sh/chart": "mine"}}}},
+        "monitoring.serviceMonitor.labels has helm.sh/chart, which the chart sets itself: leave it "
+        "out.",
+    ),
+    "annotations of the chart's own": (
+        {"jobs": {"serviceAccount": {"annotations": {"helm.sh/resource-policy": "delete"}}}},
+        "jobs.serviceAccount.annotations has helm.sh/resource-policy, which the chart sets itself: "
+        "leave it out.",
+    ),
 }
 
 
@@ -147,10 +204,81 @@ def _sentences(text: str) -> list[str]:
         ({"monitoring": {"serviceMonitor": {"interval": "often"}}}, "serviceMonitor/interval"),
         ({"airflow": {"serviceAccounts": [{"name": "a"}]}}, "missing property 'namespace'"),
         ({"airflow": {"dags": ["everything"]}}, "at '/airflow/dags/0': value must be one of"),
+        ({"fullnameOverride": "Foo_Bar"}, "at '/fullnameOverride': 'Foo_Bar' does not match"),
+        # No Service may be called so.
+        ({"fullnameOverride": "1st"}, "at '/fullnameOverride': '1st' does not match"),
+        ({"nameOverride": "My App"}, "at '/nameOverride': 'My App' does not match"),
+        ({"imagePullSecrets": [{}]}, "at '/imagePullSecrets/0': missing property 'name'"),
+        ({"imagePullSecrets": [{"name": ""}]}, "at '/imagePullSecrets/0/name'"),
+        (
+            {"networkPolicy": {"monitoring": [{}]}},
+            "at '/networkPolicy/monitoring/0': minProperties",
+        ),
+        ({"networkPolicy": {"monitoring": [{"pods": {}}]}}, "additional properties 'pods' not"),
+        ({"networkPolicy": None}, "at '': missing property 'networkPolicy'"),
+        ({"monitoring": None}, "at '': missing property 'monitoring'"),
+        ({"monitoring": {"podMonitor": None}}, "at '/monitoring': missing property 'podMonitor'"),
+        ({"jobs": None}, "at '': missing property 'jobs'"),
+        ({"watch": {"scope": None}}, "at '/watch': missing property 'scope'"),
     ],
 )
 def test_the_schema_refuses_what_is_no_value(values: Object, complaint: str) -> None:
     assert complaint in refusal(values)
+
+
+def test_a_registry_may_have_a_port() -> None:
+    chart = render({"image": {"repository": "host:5000/r/o", "tag": "1"}})
+
+    [container] = chart.one("Deployment")["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "host:5000/r/o:1"
+
+
+def test_jobs_of_other_namespaces_may_have_an_account_of_the_operators_name() -> None:
+    jobs = {"namespaces": ["shop"], "serviceAccount": {"name": "sparkpoint-operator"}}
+
+    assert len(render({"jobs": jobs}).of("ServiceAccount")) == 2
+
+
+def test_names_may_be_chosen() -> None:
+    chart = render({"nameOverride": "2-spark", "fullnameOverride": "my-spark2"})
+
+    assert chart.one("Deployment")["metadata"]["name"] == "my-spark2-operator"
+
+
+def test_what_may_be_empty_may_be_null() -> None:
+    """Null takes the default away, which is how Helm empties a map."""
+    board = {"monitoring": {"dashboard": {"enabled": True, "labels": {"grafana_dashboard": None}}}}
+    bare: Object = dict.fromkeys(_EMPTY_AT_THE_TOP)
+
+    labels = render(board).one("ConfigMap", "sparkpoint-dashboard")["metadata"]["labels"]
+    assert "grafana_dashboard" not in labels
+    assert render(bare).one("Deployment")
+
+
+def test_what_may_not_be_empty_is_required() -> None:
+    """Else null in its place would meet the templates, which tell of nil pointers."""
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    schema["properties"].pop("global")
+
+    assert list(_wrongly_required(schema, "")) == []
+
+
+def _wrongly_required(schema: dict[str, Any], path: str) -> Iterator[str]:
+    for name, part in schema["properties"].items():
+        if "properties" in part:
+            yield from _wrongly_required(part, f"{path}{name}.")
+        if (name in schema.get("required", [])) is _may_be_empty(part):
+            yield f"{path}{name}"
+
+
+def _may_be_empty(part: dict[str, Any]) -> bool:
+    if part["type"] == "string":
+        return "enum" not in part and "minLength" not in part and _takes_nothing(part)
+    return part["type"] in ("object", "array") and not {"properties", "minItems"} & set(part)
+
+
+def _takes_nothing(part: dict[str, Any]) -> bool:
+    return re.fullmatch(part.get("pattern", ""), "") is not None
 
 
 def test_every_value_has_a_default_and_a_meaning_and_nothing_else_is_taken() -> None:
