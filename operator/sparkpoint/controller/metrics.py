@@ -211,7 +211,8 @@ class Metrics:
 
     def _job_lines(self, jobs: dict[Key, JobFigures]) -> Iterable[str]:
         every = (({**_job(key), "phase": told.phase}, 1) for key, told in jobs.items())
-        yield from family("sparkpoint_operator_job_info", "gauge", "1 for each job, and its phase.", every)
+        name, text = "sparkpoint_operator_job_info", "1 for each job, and its phase."
+        yield from family(name, "gauge", text, every)
         ready = (
             (_job(key), int(told.ready)) for key, told in jobs.items() if told.ready is not None
         )
