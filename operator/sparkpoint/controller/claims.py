@@ -3,7 +3,8 @@
 Replicas of one release take turns by the Lease of their own namespace; that one knows nothing of
 another release, which has another. So each namespace with jobs has a Lease, too, that names the
 release which serves it. It is taken by the first pass, renewed from then on, and not given back: a
-release that is upgraded keeps its namespaces.
+release that is upgraded keeps its namespaces. Only an operator without a Lease of its own gives it
+back when it ends, as the next one has another name.
 """
 
 import asyncio
@@ -74,6 +75,14 @@ class Claims:
                 self._claims.pop(namespace, None)
             except ClusterError as error:
                 logger.debug("The claim on %s could not be renewed: %s", namespace, error)
+
+    async def give_back(self) -> None:
+        """For the next one, which has another name than we, so that it need not wait."""
+        for namespace, claim in self._claims.items():
+            try:
+                await claim.lease.give_back()
+            except ClusterError as error:
+                logger.debug("The claim on %s could not be given back: %s", namespace, error)
 
     def notes(self) -> Sequence[str]:
         """A sentence for each namespace that another release serves."""

@@ -11,6 +11,7 @@ from sparkpoint.controller.observer import Observation
 from sparkpoint.controller.podfacts import created_at
 from sparkpoint.controller.savepointfacts import completed_at, status_of
 from sparkpoint.controller.schedules import distance
+from sparkpoint.lifecycle.conditions import Reason
 from sparkpoint.lifecycle.record import Record
 
 __all__ = ["job_figures"]
@@ -21,11 +22,11 @@ def job_figures(status: Mapping[str, Any], seen: Observation, record: Record) ->
     stock, spec = seen.stock, seen.intent.spec
     content = status_of(stock.newest) if stock.newest is not None else {}
     # A job that stands is not expected to have a newer one.
-    stands = record.run is None or record.suspended or record.finished
+    stands = record.run is None or record.suspended or record.finished or seen.job.deleting
     wanted = spec.savepoints if spec is not None and not stands else None
     return JobFigures(
         phase=str(status.get("phase") or "Unknown"),
-        ready=None if stands else _condition(status, "Ready").get("status") == "True",
+        ready=None if stands else _ready(status),
         degraded=_degraded(status),
         savepoint_at=_moment(stock.newest),
         expected=wanted is not None,
@@ -35,6 +36,14 @@ def job_figures(status: Mapping[str, Any], seen: Observation, record: Record) ->
         new_bytes=content.get("newBytes"),
         interval=_interval(wanted, seen.world.now),
     )
+
+
+def _ready(status: Mapping[str, Any]) -> bool | None:
+    """Nothing while it is brought up or changed: how long that may take, its policies say."""
+    told = _condition(status, "Ready")
+    if status.get("operation") or told.get("reason") == Reason.STARTING.value:
+        return None
+    return told.get("status") == "True"
 
 
 def _degraded(status: Mapping[str, Any]) -> str | None:

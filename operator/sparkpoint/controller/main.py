@@ -185,7 +185,8 @@ async def run(options: Options) -> None:
 
 async def _serve_alone(ground: _Ground) -> None:
     """Act, as there is nobody else."""
-    claims = _claims(ground.cluster, _release(ground.options))
+    # Of this process alone: nothing else keeps it apart from one that is about to end.
+    claims = _claims(ground.cluster, f"the operator of host {socket.gethostname()}")
     operator = put_together(
         ground.cluster,
         ground.dial,
@@ -194,15 +195,10 @@ async def _serve_alone(ground: _Ground) -> None:
         unsafe_pods=ground.options.unsafe_pods,
         metrics=ground.metrics,
     )
-    await _serve(ground, operator, claims)
-
-
-def _release(options: Options) -> str:
-    """A name that the next pod of the release has, too, or it would wait until ours is outdated."""
-    namespace = _own_namespace()
-    if namespace:
-        return f"{namespace}/{options.lease_name}"
-    return f"the operator of host {socket.gethostname()}"
+    try:
+        await _serve(ground, operator, claims)
+    finally:
+        await claims.give_back()
 
 
 async def _serve_in_turn(ground: _Ground, namespace: str) -> None:

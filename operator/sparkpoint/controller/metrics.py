@@ -8,7 +8,7 @@ knew when it acted last is old. Ages are reckoned when the page is read; all els
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sparkpoint.controller.keys import Key
@@ -122,6 +122,12 @@ class Metrics:
         self._leave(kind, key)
         self._phases[kind, key] = phase
         self._resources[kind, phase] += 1
+
+    def paused(self, key: Key, phase: str) -> None:
+        """Nobody looks at it any more: what may change by itself is not told."""
+        self.seen("job", key, phase)
+        known = self._jobs.get(key, JobFigures())
+        self.figures(key, replace(known, phase=phase, ready=None))
 
     def figures(self, key: Key, figures: JobFigures) -> None:
         """What is told of a job from now on."""

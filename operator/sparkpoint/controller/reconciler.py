@@ -114,6 +114,7 @@ class JobReconciler:
         if body is None:
             return Requeue(seconds=_LONGEST, released=True)
         if is_paused(body):
+            self._metrics.paused(key, _phase(body))
             return Requeue(seconds=_LONGEST)
         try:
             job = read_job(body)
@@ -170,7 +171,8 @@ class JobReconciler:
         now, deleted = self._clock(), parse_time(metadata(body).get("deletionTimestamp"))
         told = Event(reason="RecordUnreadable", message=str(error), warning=True)
         await self._events.tell(body, told, occasion="record", now=now)
-        await self._show_unreadable(body, error, now)
+        if deleted is None:
+            await self._show_unreadable(body, error, now)
         if deleted is None or now - deleted < _UNREADABLE:
             raise error
         return Requeue(seconds=_LONGEST, released=True)
@@ -178,7 +180,7 @@ class JobReconciler:
     async def _show_unreadable(self, body: Object, error: RecordError, now: datetime) -> None:
         """Say that the job needs a person, and leave all else of its status to whoever wrote it."""
         key = key_of(body)
-        phase = str((body.get("status") or {}).get("phase") or "Unknown")
+        phase = _phase(body)
         self._metrics.seen("job", key, phase)
         told = JobFigures(phase=phase, degraded=Reason.RECORD_UNREADABLE.value)
         self._metrics.figures(key, told)
@@ -317,6 +319,11 @@ class JobReconciler:
         self._told.pop(key, None)
         self._read.pop(key, None)
         self._passes.forget(key)
+
+
+def _phase(body: Object) -> str:
+    """As it was written last."""
+    return str((body.get("status") or {}).get("phase") or "Unknown")
 
 
 def _relate(job: Job, record: Record) -> None:

@@ -32,7 +32,7 @@ def discreet(redaction: Redaction) -> Iterator[None]:
             redaction.text(each) if isinstance(each, str) else each for each in error.args
         )
         # What it came of has the same words, and would be logged beside it.
-        raise error.with_traceback(None) from None
+        raise error from None
 
 
 def _secrets(spec: Mapping[str, Any]) -> Iterator[str]:

@@ -195,3 +195,14 @@ def test_a_pass_over_a_job_that_is_served_elsewhere_does_nothing() -> None:
     assert asyncio.run(passes.run(key, work)).seconds == 30
     assert "visits" not in metrics.render()
     assert 'sparkpoint_operator_resources{kind="job"' not in metrics.render()
+
+
+def test_what_was_given_back_is_the_next_ones_at_once_and_never_another_s() -> None:
+    releases = Releases()
+    assert releases.serve(releases.one, releases.other) == [True, False]
+
+    asyncio.run(releases.other.give_back())
+    assert releases.serve(releases.one, releases.other, after=40) == [True, False]
+    asyncio.run(releases.one.give_back())
+
+    assert releases.serve(releases.other, after=40) == [True]

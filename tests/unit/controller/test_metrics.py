@@ -273,6 +273,36 @@ def test_every_job_is_told_and_whether_one_that_should_run_does() -> None:
         assert told == {(("job", NAME), ("namespace", NAMESPACE), ("phase", phase)): 1}
 
 
+def test_of_a_job_that_nobody_looks_at_it_is_not_told_whether_it_runs() -> None:
+    simulation = timed(Simulation())
+    simulation.settle(simulation.is_running)
+    pause = {"sparkpoint.dev/paused": "true"}
+    simulation.cluster.edit(
+        JOBS, NAMESPACE, NAME, lambda body: body["metadata"].update(annotations=pause)
+    )
+    simulation.restart()
+    simulation.run_pass()
+
+    page = page_of(simulation)
+    assert one(page, "sparkpoint_job_ready", VISITS) is None
+    assert len(samples(page, "sparkpoint_operator_job_info")) == 1
+
+
+def test_a_job_that_is_changed_or_deleted_is_not_told_as_one_that_does_not_run() -> None:
+    simulation = timed(Simulation())
+    simulation.settle(simulation.is_running)
+    simulation.edit(**NEW_CODE)
+    for _ in range(60):
+        simulation.run_pass()
+        assert one(page_of(simulation), "sparkpoint_job_ready", VISITS) in (None, 1)
+        simulation.world.step()
+    gone = {"deletionTimestamp": "2026-11-16T12:00:00Z"}
+    simulation.cluster.edit(JOBS, NAMESPACE, NAME, lambda body: body["metadata"].update(gone))
+    simulation.run_pass()
+
+    assert one(page_of(simulation), "sparkpoint_job_ready", VISITS) is None
+
+
 def test_a_job_that_needs_a_person_says_why() -> None:
     simulation = Simulation({**SPEC, "restart": {"maxAttempts": 1}})
     simulation.world.broken = lambda pod: True

@@ -66,7 +66,8 @@ class Comparison:
     @property
     def diff_command(self) -> str | None:
         """That compares the state of their last savepoints; None without two in one repository."""
-        places = {(spec_of(body).get("savepoints") or {}).get("repository") for body in self._both}
+        given = [(spec_of(body).get("savepoints") or {}).get("repository") for body in self._both]
+        places = {each and str(each).rstrip("/") for each in given}
         savepoints = [(status_of(b).get("lastSavepoint") or {}).get("id") for b in self._both]
         if len(places) > 1 or None in (*places, *savepoints):
             return None
@@ -86,9 +87,12 @@ class Comparison:
     def _about_origin(self) -> str:
         match self.same_origin:
             case True:
-                return "Both began with the same savepoint."
+                return "Their present epochs began with the same savepoint."
             case False:
-                return "They began with different savepoints: what differs is not the code's alone."
+                return (
+                    "Their present epochs began with different savepoints: what differs now may "
+                    "have differed then."
+                )
             case None:
                 return ""
 

@@ -4,6 +4,7 @@ Unlike in the drawing of text, lanes stay where they are: a line keeps its own u
 parent, so that an eye can follow it.
 """
 
+import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -37,25 +38,24 @@ def lay_out(tree: Sequence[Node]) -> Picture:
     """Rows as given: no parent may come before a child of it."""
     rows = {node.id: row for row, node in enumerate(tree)}
     lanes: dict[str, int] = {}
-    leading: list[str | None] = []
-    """The parent that each lane leads to; None if it is free."""
+    leading: dict[str, list[int]] = {}
+    """The lanes that lead to each parent."""
+    free: list[int] = []
+    width = 0
     for node in tree:
-        mine = [lane for lane, goal in enumerate(leading) if goal == node.id]
-        lane = mine[0] if mine else _free(leading)
-        for each in mine:
-            leading[each] = None
-        lanes[node.id] = lane
-        leading[lane] = node.parent if node.parent in rows else None
+        for each in leading.pop(node.id, []):
+            heapq.heappush(free, each)
+        if not free:
+            heapq.heappush(free, width)
+            width += 1
+        lane = lanes[node.id] = heapq.heappop(free)
+        if node.parent is not None and node.parent in rows:
+            leading.setdefault(node.parent, []).append(lane)
+        else:
+            heapq.heappush(free, lane)
     lines = [
         Line(node.id, rows[node.id], lanes[node.id], rows[node.parent], lanes[node.parent])
         for node in tree
         if node.parent is not None and node.parent in rows
     ]
-    return Picture(lanes, lines, len(leading))
-
-
-def _free(leading: list[str | None]) -> int:
-    if None in leading:
-        return leading.index(None)
-    leading.append(None)
-    return len(leading) - 1
+    return Picture(lanes, lines, width)

@@ -99,7 +99,7 @@ def test_two_forks_are_told_side_by_side(shop: ApiServer) -> None:
     assert ["", "trial-a", "trial-b"] in lines
     assert ["visits: state rows", "10", "12"] in lines
     assert ["visits: state in memory", "2.0 KiB", "2.0 KiB"] in lines
-    assert "Both began with the same savepoint." in text
+    assert "Their present epochs began with the same savepoint." in text
     assert "spec.args:" in text
     command = f"sparkpoint state diff {'a' * 12} {'b' * 12} --repository s3://data/savepoints"
     assert text.endswith(f"What differs in their state:\n  {command}\n")
@@ -119,7 +119,7 @@ def test_jobs_of_other_origins_and_repositories_are_told_as_such(shop: ApiServer
 
     text = run_well("job", "compare", "a", "b").out
 
-    assert "They began with different savepoints" in text
+    assert "began with different savepoints" in text
     assert "state diff" not in text
     assert "began" not in run_well("job", "compare", "visits", "new").out
     assert run("job", "compare", "a", "nobody").code == 4
