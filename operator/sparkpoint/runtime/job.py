@@ -7,7 +7,7 @@ any more. All of it is safe from any thread; nothing here waits for Spark while 
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Protocol
@@ -229,7 +229,8 @@ class RunningJob:
         """The script has come to its end; queries may still run."""
         with self._changed:
             self._script = end
-            warning = self._forgotten(end) if self._cause is None else None
+            started, is_new = list(self._queries.values()), self._cause is None
+        warning = self._forgotten(end, started) if is_new else None
         if warning is not None:
             logger.warning(warning)
         self.end(script_cause(end))
@@ -264,12 +265,15 @@ class RunningJob:
 
     # --- within ----------------------------------------------------------------------------------
 
-    def _forgotten(self, end: ScriptEnd) -> str | None:
+    def _forgotten(self, end: ScriptEnd, started: Sequence[StartedQuery]) -> str | None:
         """What a script that has ended did not do, by the look of it."""
-        if any(query.is_active for query in self._queries.values()):
-            return "The script ended while queries were running. End it with awaitTermination()."
         # One that failed says why by itself.
-        if self._queries or end.error is not None:
+        if end.error is not None:
+            return None
+        # By Spark's word: a script that has waited for the end of a query knows of it before us.
+        if any(query.runs() for query in started):
+            return "The script ended while queries were running. End it with awaitTermination()."
+        if started:
             return None
         lacking = "starting a query" if self._made_session else "a Spark session"
         return (

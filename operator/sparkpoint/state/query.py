@@ -32,7 +32,7 @@ from sparkpoint.state.lookup import key_of_condition, partition_of_key
 from sparkpoint.state.plain import Plain, plain_object, plain_row
 from sparkpoint.state.selection import Selection, chosen_operator, chosen_store
 from sparkpoint.state.sparkcopy import Wanted, exported, spark_room
-from sparkpoint.state.sql import selecting, sql_batches
+from sparkpoint.state.sql import check_sql, selecting, sql_batches
 from sparkpoint.state.survey import SavepointFiles
 from sparkpoint.state.types import ColumnPath, StoreSchema
 from sparkpoint.state.views import known_views
@@ -109,7 +109,9 @@ def query_state(
         raise BadQueryError("a condition and SQL were given: give one of the two.")
     if "" in (request.where and request.where.strip(), request.sql and request.sql.strip()):
         raise BadQueryError("the condition or SQL is empty: leave it out for all rows.")
-    _check_text(request.statement or "")
+    if request.statement is not None:
+        _check_text(request.statement)
+        check_sql(request.statement)
     query, operator = chosen_operator(manifest, request.selection)
     purpose, pins = f"query state of {savepoint.key}", [manifest.files.table]
     with hold_to_read(repository.store, purpose, pins=pins, progress=progress):

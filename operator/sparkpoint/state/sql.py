@@ -16,7 +16,7 @@ from sparkpoint.state.errors import BadQueryError, MissingLibraryError
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["TABLE", "selecting", "sql_batches"]
+__all__ = ["TABLE", "check_sql", "selecting", "sql_batches"]
 
 TABLE = "state"
 _MEMORY = "512MB"
@@ -31,19 +31,12 @@ def selecting(condition: str | None) -> str:
 def sql_batches(source: Any, sql: str, *, limit: int | None, scratch: Path) -> Iterator[Any]:
     """The answer in Arrow's batches, after one that tells the columns.
 
-    `source` is a reader of such batches, or Parquet's files.
+    `source` is a reader of such batches, or Parquet's files; `sql` has passed `check_sql`.
     """
-    duckdb = swift.library("duckdb")
-    if duckdb is None:
-        raise MissingLibraryError(
-            "conditions and SQL need DuckDB. Install it with `pip install 'sparkpoint[query]'`."
-        )
+    duckdb = _library()
     try:
         with duckdb.connect() as connection:
             _prepare(connection, source, scratch)
-            statements = connection.extract_statements(sql)
-            if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
-                raise BadQueryError("that is no single query: begin it with SELECT.")
             relation = connection.sql(sql)
             # Either one numbers columns of one name: rows are documents, which have one of each.
             bounded = relation.project("*") if limit is None else relation.limit(limit)
@@ -52,6 +45,26 @@ def sql_batches(source: Any, sql: str, *, limit: int | None, scratch: Path) -> I
             yield from reader
     except duckdb.Error as error:
         raise BadQueryError(_told(error)) from error
+
+
+def check_sql(sql: str) -> None:
+    """Whether it is a query at all, before anything is read for it: Spark may take minutes."""
+    duckdb = _library()
+    try:
+        statements = duckdb.extract_statements(sql)
+    except duckdb.Error as error:
+        raise BadQueryError(_told(error)) from error
+    if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
+        raise BadQueryError("that is no single query: begin it with SELECT.")
+
+
+def _library() -> Any:
+    duckdb = swift.library("duckdb")
+    if duckdb is None:
+        raise MissingLibraryError(
+            "conditions and SQL need DuckDB. Install it with `pip install 'sparkpoint[query]'`."
+        )
+    return duckdb
 
 
 def _prepare(connection: "DuckDBPyConnection", source: Any, scratch: Path) -> None:

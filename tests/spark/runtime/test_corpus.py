@@ -69,6 +69,7 @@ def test_one_unnamed_query_with_a_checkpoint_and_a_trigger_of_its_own(setting: S
     assert truth.files(setting.root / "output", "k", "v") == expected
     assert truth.is_clean(setting.checkpoint("query"))
     assert log.count("/tmp/nobody-looks-here is not used") == 1
+    assert "awaitTermination" not in log
     assert not Path("/tmp/nobody-looks-here").exists()
     kept = "Query query: the script's own trigger is kept, and the interval of 3600 s is not used"
     assert log.count(kept) == 1

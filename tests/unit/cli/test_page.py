@@ -116,6 +116,12 @@ def test_a_parent_that_is_gone_is_still_drawn() -> None:
     assert f"{identity('gone')[:12]} shop/visits/gone  deleted" in seen.texts
 
 
+def test_jobs_have_colours_of_their_own_over_all_trees() -> None:
+    seen = _Seen(_page(savepoint("a", job="one"), savepoint("b", job="two")))
+
+    assert sorted(seen.values("circle", "class")) == ["k0", "k1"]
+
+
 def test_words_of_others_stay_text() -> None:
     evil = "<script>alert(1)</script>\"'&"
     seen = _Seen(_page(savepoint("x", revision=evil, tags=(evil,)), repository=f"/data/{evil}"))

@@ -5,7 +5,7 @@ Whatever comes from a manifest is escaped: names and paths are other people's wo
 """
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from html import escape
 
@@ -72,24 +72,36 @@ def tree_page(
         f'<h1>{title}</h1><p class="about">{_about(savepoints, now)}</p>\n'
     )
     known = {each.id: each for each in savepoints}
+    jobs = {
+        job: number % _COLOURS for number, job in enumerate(dict.fromkeys(map(_job, savepoints)))
+    }
     for tree in forest(tree_nodes(savepoints, uses, restores, now)):
-        yield from _tree(tree, known, now)
+        yield from _tree(tree, known, jobs, now)
     for each in savepoints:
         yield _whole(each, uses, restores, repository, now)
     yield "</body></html>\n"
 
 
 def _about(savepoints: Sequence[Savepoint], now: datetime) -> str:
-    jobs = {(each.manifest.namespace, each.manifest.job) for each in savepoints}
+    jobs = set(map(_job, savepoints))
     stored = sum(each.manifest.files.new_bytes for each in savepoints)
     whole = sum(each.manifest.files.bytes for each in savepoints)
     found = f"{count(len(savepoints), 'savepoint')} of {count(len(jobs), 'job')}"
     return f"{found}, {size(whole)} of state in {size(stored)} of new bytes, as of {moment(now)}"
 
 
-def _tree(tree: Sequence[Node], known: dict[str, Savepoint], now: datetime) -> Iterator[str]:
+def _job(savepoint: Savepoint) -> tuple[str, str]:
+    return savepoint.manifest.namespace, savepoint.manifest.job
+
+
+def _tree(
+    tree: Sequence[Node],
+    known: Mapping[str, Savepoint],
+    jobs: Mapping[tuple[str, str], int],
+    now: datetime,
+) -> Iterator[str]:
     picture = lay_out(tree)
-    colours = _colours(tree, known)
+    colours = _colours(tree, known, jobs)
     width = 2 * _EDGE + _LANE * (picture.width - 1)
     yield f'<div class="tree"><svg width="{width}" height="{_ROW * len(tree)}" aria-hidden="true">'
     yield from (_path(line, colours[line.child]) for line in picture.lines)
@@ -107,17 +119,18 @@ def _tree(tree: Sequence[Node], known: dict[str, Savepoint], now: datetime) -> I
     yield "</div></div>\n"
 
 
-def _colours(tree: Sequence[Node], known: dict[str, Savepoint]) -> dict[str, int]:
-    """A colour for each job of a tree; what is gone has that of whoever was made of it."""
-    jobs: dict[tuple[str, str], int] = {}
+def _colours(
+    tree: Sequence[Node], known: Mapping[str, Savepoint], jobs: Mapping[tuple[str, str], int]
+) -> dict[str, int]:
+    """That of its job; what is gone has the colour of the newest that was made of it."""
     found: dict[str, int] = {}
+    inherited: dict[str, int] = {}
     for node in tree:
-        if (savepoint := known.get(node.id)) is not None:
-            job = savepoint.manifest.namespace, savepoint.manifest.job
-            found[node.id] = jobs.setdefault(job, len(jobs) % _COLOURS)
-        else:
-            heirs = (found[each.id] for each in tree if each.parent == node.id)
-            found[node.id] = next(heirs, 0)
+        savepoint = known.get(node.id)
+        colour = inherited.get(node.id, 0) if savepoint is None else jobs[_job(savepoint)]
+        found[node.id] = colour
+        if node.parent is not None:
+            inherited.setdefault(node.parent, colour)
     return found
 
 

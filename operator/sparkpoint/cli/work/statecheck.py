@@ -131,7 +131,7 @@ def _text(key: str, verdict: str, tried: Verdict | None, *, elsewhere: bool) -> 
             f"Unknown whether code fits {key}: nothing in its files is against it, but none was "
             "tried. Give a script behind `--`."
         )
-    why = "it was tried with another Spark" if elsewhere else "the trial came to no verdict"
+    why = "it was tried with another Spark" if elsewhere else "the trial gave no plain yes or no"
     return f"Unknown whether it fits {key}: {why}."
 
 

@@ -238,6 +238,18 @@ def test_a_script_that_did_nothing_is_told_of_in_the_log(
     assert world.job.termination().exit_code == 0
 
 
+def test_a_script_that_has_waited_is_not_told_to_though_we_know_later_of_the_end(
+    world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = world.start("a")
+    monkeypatch.setattr(query, "is_active", lambda: False)
+
+    with caplog.at_level("WARNING", logger="sparkpoint.runtime"):
+        world.job.script_ended(ScriptEnd(0))
+
+    assert "awaitTermination" not in caplog.text
+
+
 def test_a_script_that_failed_or_did_its_work_is_not_told_to_start_a_query(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
