@@ -5,7 +5,7 @@ Spark has no graceful stop, so we look at the query's thread and speak to its `S
 Python thread to a JVM thread, which is what makes `lock` and `unlock` a pair.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import Enum
 from itertools import pairwise
@@ -17,6 +17,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from sparkpoint.runtime.families import Columns, columns_of_node
+from sparkpoint.runtime.lastread import LastRead
 from sparkpoint.runtime.model import ErrorInfo, QuerySink
 from sparkpoint.runtime.sinks import describe_sink
 from sparkpoint.runtime.tracebacks import last_words, place_in
@@ -123,6 +124,7 @@ class Execution:
             self._thread = self._execution.queryExecutionThread()
             self._states = {name: _state(jvm, name) for name in _STATES}
             self._stream = jvm.org.apache.spark.sql.connector.read.streaming.MicroBatchStream
+            self._source = jvm.org.apache.spark.sql.execution.streaming.Source
             self.id: str = query.id().toString()
             self.run_id: str = query.runId().toString()
 
@@ -233,12 +235,42 @@ class Execution:
                 # Sources of the first API take their offsets as they are.
                 if offset is None or not _is_a(source, self._stream):
                     continue
-                try:
-                    source.deserializeOffset(offset)
-                except Py4JJavaError as error:
-                    return self._chain(error.java_exception)
-                except PySparkException as error:
-                    return [Thrown(type(error).__name__, str(error))]
+                if chain := self._refusal(source.deserializeOffset, offset):
+                    return chain
+        return []
+
+    def unrepeatable(self, read: LastRead) -> list[Thrown]:
+        """What a source makes of being asked for its last batch once more; nothing if all answer.
+
+        Spark asks so when a query goes on after a commit, and not in a batch without rows.
+        """
+        with answered():
+            sources = self._execution.sources()
+            for number, start, end in read.parts():
+                if number >= sources.size():
+                    break
+                source = sources.apply(number)
+                if not _is_a(source, self._source):
+                    continue
+                once_more = (self._offset(start), self._offset(end).get())
+                if chain := self._refusal(source.getBatch, *once_more):
+                    return chain
+        return []
+
+    def _offset(self, text: str | None) -> "JavaObject":
+        """As an `Option`."""
+        kind = self._jvm.org.apache.spark.sql.execution.streaming.runtime.SerializedOffset
+        found: JavaObject = self._jvm.scala.Option.apply(None if text is None else kind(text))
+        return found
+
+    def _refusal(self, call: Callable[..., object], *arguments: object) -> list[Thrown]:
+        """What it throws; nothing if it returns."""
+        try:
+            call(*arguments)
+        except Py4JJavaError as error:
+            return self._chain(error.java_exception)
+        except PySparkException as error:
+            return [Thrown(type(error).__name__, str(error))]
         return []
 
     def write_schemas(self) -> None:

@@ -213,7 +213,7 @@ class Rehearsal:
 
     def _is_quiet(self) -> bool:
         copied = self._scratch.copied
-        if copied is None or not self._trials.folders(decided=True) >= copied.offsets.keys():
+        if copied is None or not self._trials.folders(decided=True) >= copied.read.keys():
             return False
         return self._monotonic() - self._quiet_since > _QUIET
 
@@ -244,7 +244,7 @@ class Rehearsal:
         copied = self._scratch.copied
         return Course(
             savepoint=self._savepoint,
-            expected=copied.offsets.keys() if copied else set(),
+            expected=copied.read.keys() if copied else set(),
             started=self._trials.folders(),
             found=self._trials.found(),
             script=end,

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sparkpoint.checkpoint.errors import CheckpointError
-from sparkpoint.checkpoint.logs import parse_commit, parse_offsets
+from sparkpoint.checkpoint.logs import parse_commit
 from sparkpoint.runtime.explaining import explain, is_foreseen
+from sparkpoint.runtime.lastread import LastRead, last_read
 from sparkpoint.runtime.meaning import StateNames
 from sparkpoint.runtime.model import ErrorInfo
 from sparkpoint.runtime.options import RehearsalOptions
@@ -41,9 +42,8 @@ class Copied:
 
     savepoint: str
     """`namespace/job/name`."""
-    offsets: dict[str, tuple[str | None, ...]]
-    """Folder of each query -> offsets of its sources that no batch has gone beyond; none if there
-    is a batch in flight, which looks into them by itself."""
+    read: dict[str, LastRead]
+    """Folder of each query -> what its newest batch has read, be it committed or in flight."""
     names: dict[str, StateNames]
     """Folder of each query -> what its state is made of."""
 
@@ -158,11 +158,11 @@ class Scratch:
         progress = _Watched(self._over.is_set)
         repository.materialize(found, target, request, progress=progress)
         queries = found.manifest.queries
-        offsets = {each.prefix: _begin_batch(target.child(each.prefix), each) for each in queries}
+        read = {each.prefix: _begin_batch(target.child(each.prefix), each) for each in queries}
         names = {
             each.prefix: StateNames(target.child(each.prefix), each.operators) for each in queries
         }
-        return Copied(found.key, offsets, names)
+        return Copied(found.key, read, names)
 
 
 class _CalledOffError(Exception):
@@ -189,18 +189,16 @@ class _Watched:
             raise _CalledOffError
 
 
-def _begin_batch(checkpoint: Store, query: QueryInfo) -> tuple[str | None, ...]:
-    """Begin the next batch if none is in flight; the offsets at which it stands still."""
-    if query.pending:
-        return ()
-    number = query.batch
-    offsets, commit = checkpoint.read(f"offsets/{number}"), checkpoint.read(f"commits/{number}")
-    begun = next_batch(offsets, commit, number, now=time.time())
-    checkpoint.create(f"offsets/{number + 1}", begun)
-    sources = parse_offsets(offsets, number).sources
-    # Spark finds sources by name where they have one, in any order.
-    numbered = all(key == str(index) for index, (key, _) in enumerate(sources))
-    return tuple(offset for _, offset in sources) if numbered else ()
+def _begin_batch(checkpoint: Store, query: QueryInfo) -> LastRead:
+    """Begin the next batch if none is in flight; what the newest one has read."""
+    newest = query.batch + 1 if query.pending else query.batch
+    offsets = checkpoint.read(f"offsets/{newest}")
+    before = checkpoint.read(f"offsets/{newest - 1}") if newest > 0 else None
+    if not query.pending:
+        commit = checkpoint.read(f"commits/{newest}")
+        begun = next_batch(offsets, commit, newest, now=time.time())
+        checkpoint.create(f"offsets/{newest + 1}", begun)
+    return last_read(before, offsets, newest)
 
 
 def next_batch(offsets: bytes, commit: bytes, number: int, *, now: float) -> bytes:

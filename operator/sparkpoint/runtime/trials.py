@@ -11,6 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from sparkpoint.runtime.execution import Execution, LostError
 from sparkpoint.runtime.identity import Identity
+from sparkpoint.runtime.lastread import LastRead
 from sparkpoint.runtime.meaning import Code, NamesUnknownError
 from sparkpoint.runtime.model import ErrorInfo, RehearsedQuery
 from sparkpoint.runtime.queries import StartedQuery, Watched, stop_queries
@@ -59,6 +60,7 @@ class Tried(Watched, Code, Protocol):
     def failure(self) -> Sequence[Thrown]: ...
     def input_rows(self) -> int | None: ...
     def unreadable(self, offsets: Sequence[str | None]) -> Sequence[Thrown]: ...
+    def unrepeatable(self, read: LastRead) -> Sequence[Thrown]: ...
 
 
 @dataclass(slots=True)
@@ -93,15 +95,15 @@ class Trials:
 
     def begin(self, identity: Identity, launch: Launch) -> StreamingQuery:
         """Start the trial of a query; what the script gets for it."""
-        offsets = self._offsets()
+        folders = self._read().keys()
         with self._changed:
-            folder = _ONLY if _ONLY in offsets and not self._trials else identity.folder
+            folder = _ONLY if _ONLY in folders and not self._trials else identity.folder
             trial = self._trials[identity.name] = _Trial(folder, self._monotonic())
             trials = list(self._trials.values())
-        if _ONLY in offsets and len(trials) > 1:
+        if _ONLY in folders and len(trials) > 1:
             for each in trials:
                 self._decide(each, _WHICH)
-        elif folder not in offsets:
+        elif folder not in folders:
             self._decide(trial, _NEW)
         else:
             self._start(trial, identity, launch)
@@ -179,8 +181,11 @@ class Trials:
         rows = execution.input_rows()
         if rows is None:
             return None
-        if chain := execution.unreadable(self._offsets()[folder]):
+        read = self._read()[folder]
+        if chain := execution.unreadable(read.ends):
             return unreadable_offset(chain)
+        if chain := execution.unrepeatable(read):
+            return judge(chain)
         try:
             changes = self._changes(execution, folder)
         except NamesUnknownError as error:
@@ -205,6 +210,6 @@ class Trials:
     def _is_decided(self) -> bool:
         return all(trial.found.verdict for trial in self._trials.values())
 
-    def _offsets(self) -> dict[str, tuple[str | None, ...]]:
+    def _read(self) -> dict[str, LastRead]:
         copied = self._scratch.copied
-        return copied.offsets if copied else {}
+        return copied.read if copied else {}

@@ -31,8 +31,7 @@ CHANGES = {
     "same": ("compatible", None),
     "filtered": ("compatible", None),
     "updated": ("compatible", None),
-    # Whatever is there has not been read yet.
-    "elsewhere": ("compatible", None),
+    "elsewhere": ("incompatible", "SOURCE_PATH_CHANGED"),
     "key": ("incompatible", "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE"),
     "value": ("incompatible", "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE"),
     "less": ("incompatible", "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE"),

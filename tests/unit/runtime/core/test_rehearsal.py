@@ -15,6 +15,7 @@ from sparkpoint.runtime.errors import ScriptOver
 from sparkpoint.runtime.execution import LostError
 from sparkpoint.runtime.families import Columns
 from sparkpoint.runtime.identity import Place
+from sparkpoint.runtime.lastread import LastRead
 from sparkpoint.runtime.model import ErrorInfo, RehearsalInfo
 from sparkpoint.runtime.options import RehearsalOptions
 from sparkpoint.runtime.rehearsal import Rehearsal
@@ -41,10 +42,12 @@ class Tried(FakeExecution):
         rows: int | None = 0,
         failure: Sequence[Thrown] = (),
         unreadable: Sequence[Thrown] = (),
+        unrepeatable: Sequence[Thrown] = (),
         refuses: str | None = None,
     ) -> None:
         super().__init__()
         self._rows, self._failure, self._unreadable = rows, failure, unreadable
+        self._unrepeatable = unrepeatable
         self._refuses = refuses
         self.asked: Sequence[str | None] | None = None
 
@@ -57,6 +60,9 @@ class Tried(FakeExecution):
     def unreadable(self, offsets: Sequence[str | None]) -> Sequence[Thrown]:
         self.asked = offsets
         return self._unreadable
+
+    def unrepeatable(self, read: LastRead) -> Sequence[Thrown]:
+        return self._unrepeatable
 
     def write_schemas(self) -> None:
         if self._refuses is not None:
@@ -178,10 +184,13 @@ def test_queries_that_make_their_batch_are_compatible_and_the_script_ends_where_
     assert info.error is None
 
 
-def test_every_query_has_its_own_verdict(world: World) -> None:
+def test_every_query_has_its_own_verdict(tmp_path: Path) -> None:
+    world = World(tmp_path, folders=["a", "b", "c"])
+
     def script() -> None:
         world.start("a", Tried(rows=None, failure=[SCHEMA]))
         world.start("b", Tried(unreadable=[Thrown("MappingException", "no")]))
+        world.start("c", Tried(unrepeatable=[Thrown("Error", "Wrong basePath /b for /a/1.json")]))
         world.start("new")
 
     info = world.perform(script)
@@ -189,6 +198,7 @@ def test_every_query_has_its_own_verdict(world: World) -> None:
     assert info.verdict == "incompatible"
     assert said(info, "a") == ("incompatible", "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE")
     assert said(info, "b") == ("incompatible", "SOURCE_KIND_CHANGED")
+    assert said(info, "c") == ("incompatible", "SOURCE_PATH_CHANGED")
     assert said(info, "new") == ("compatible", None)
     assert "without state" in str(info.queries["new"].note)
 

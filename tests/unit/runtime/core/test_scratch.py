@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sparkpoint.runtime.lastread import LastRead
 from sparkpoint.runtime.options import RehearsalOptions
 from sparkpoint.runtime.scratch import Scratch, next_batch, scratch_beside
 from sparkpoint.savepoint import CaptureRequest, Repository
@@ -49,8 +50,8 @@ def test_it_is_filled_beside_the_epoch_directory_and_removed(
     assert scratch.error is None
     assert scratch.copied is not None
     assert scratch.copied.savepoint == "tests/job/one"
-    # What a batch in flight reads anyway need not be looked into.
-    assert scratch.copied.offsets == {"idle": ('{"topic":{"0":2}}',), "busy": ()}
+    starts, ends, more = ('{"topic":{"0":1}}',), ('{"topic":{"0":2}}',), ('{"topic":{"0":3}}',)
+    assert scratch.copied.read == {"idle": LastRead(starts, ends), "busy": LastRead(ends, more)}
     copy = tmp_path / "epoch-3.rehearsal"
     assert scratch.checkpoint("idle") == f"file:{copy}/idle"
     begun = (copy / "idle" / "offsets" / "3").read_text().splitlines()
