@@ -91,8 +91,8 @@ class StateNames:
             }
             # What Spark has written down is nearer to the state than a plan.
             after = {**planned, **self._told()}
-            if missing := self._planned.keys() - after.keys():
-                self._error = f"no plan tells the {min(missing)}"
+            if missing := self._before.keys() - after.keys():
+                self._error = f"the code does not tell the {min(missing)}"
                 return
             self._changes = tuple(changes_between(self._before, after))
         except (LostError, CheckpointError, StorageError) as error:
@@ -108,7 +108,8 @@ class StateNames:
 
     def _schemas(self) -> Iterator[tuple[str, str]]:
         for operator in self._operators:
-            if operator.metadata_version in (None, 1):
+            # A limit has a number and no names; Spark writes none of it down anew.
+            if operator.metadata_version in (None, 1) and operator.name != "globalLimit":
                 for store in operator.stores:
                     where = "" if store.name == DEFAULT_STORE else f", store {store.name}"
                     folder = store_folder(operator.id, 0, store.name)

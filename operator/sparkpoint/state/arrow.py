@@ -23,7 +23,7 @@ from sparkpoint.state.types import (
 from sparkpoint.state.unsafe import decode_row
 
 __all__ = ["arrow_library", "arrow_schema", "batches", "column_paths", "limited", "no_rows"]
-__all__ += ["parquet_batches", "record_batches", "store_batches", "write_parquet"]
+__all__ += ["objects", "parquet_batches", "record_batches", "store_batches", "write_parquet"]
 
 _TOGETHER = 8192
 _MANY = 32 * 1024
@@ -76,8 +76,9 @@ def column_paths(fields: Iterable[Any], above: ColumnPath = ()) -> Iterator[Colu
 
 
 def no_rows(schema: Any) -> Any:
-    """A batch that tells nothing but the columns, for whoever has no other."""
-    return importlib.import_module("pyarrow").RecordBatch.from_pylist([], schema=schema)
+    """What tells nothing but the columns, for whoever has no other: a table, as batches of no rows
+    cannot be made of every type."""
+    return importlib.import_module("pyarrow").Table.from_batches([], schema=schema)
 
 
 def batches(arrow: Any, schema: Any, rows: Iterable[StateRow]) -> Iterator[Any]:
@@ -127,6 +128,35 @@ def parquet_batches(folder: Path) -> Iterator[Any]:
     dataset = importlib.import_module("pyarrow.dataset").dataset(folder, format="parquet")
     yield no_rows(dataset.schema)
     yield from (each for each in dataset.to_batches(batch_size=_TOGETHER) if each.num_rows)
+
+
+def objects(batch: Any) -> Iterator[dict[str, object]]:
+    """The rows of a batch as Python's objects; times beyond Python's years as their numbers."""
+    try:
+        yield from batch.to_pylist()
+    except (OverflowError, ValueError):
+        # Whole batches are converted before the first row is given: none was yielded yet.
+        names = batch.schema.names
+        for number in range(batch.num_rows):
+            yield {name: _object(batch.column(at)[number]) for at, name in enumerate(names)}
+
+
+def _object(scalar: Any) -> object:
+    kinds = importlib.import_module("pyarrow.types")
+    if not scalar.is_valid:
+        return None
+    if kinds.is_struct(scalar.type):
+        fields = range(scalar.type.num_fields)
+        return {scalar.type.field(at).name: _object(scalar[at]) for at in fields}
+    if kinds.is_map(scalar.type):
+        pairs = ((_object(each[0]), _object(each[1])) for each in scalar.values)
+        return list(pairs)
+    if kinds.is_list(scalar.type) or kinds.is_large_list(scalar.type):
+        return [_object(each) for each in scalar.values]
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        return scalar.value
 
 
 def limited(source: Iterable[Any], limit: int | None) -> Iterator[Any]:

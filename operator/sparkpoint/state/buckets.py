@@ -7,7 +7,8 @@ keys of the other, are in memory at a time.
 
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from pathlib import Path
 from sparkpoint.state.errors import UnsupportedStateError
 from sparkpoint.state.records import Record
 
-__all__ = ["Difference", "Totals", "buckets_for", "differences", "room_for"]
+__all__ = ["Difference", "Totals", "buckets_for", "counted", "differences", "room_for"]
 
 _BUCKET = 32 * 1024 * 1024
 """Bytes of keys and values of one side that are held; Python needs about three times as much."""
@@ -58,18 +59,33 @@ def room_for(stored: int) -> int:
     return 0 if buckets_for(stored) == 1 else stored * _EXPANDS
 
 
+def counted(records: Iterable[Record]) -> Iterator[Record]:
+    """How often each key occurs, in place of what it has."""
+    times = Counter(key for key, _ in records)
+    return ((key, str(number).encode()) for key, number in times.items())
+
+
 def differences(
-    before: Iterable[Record], after: Iterable[Record], *, totals: Totals, buckets: int, folder: Path
+    before: Iterable[Record],
+    after: Iterable[Record],
+    *,
+    totals: Totals,
+    buckets: int,
+    folder: Path,
+    gather: Callable[[Iterable[Record]], Iterable[Record]] = iter,
 ) -> Iterator[Difference]:
-    """Every key that differs; `totals` is right when all have been gone through."""
+    """Every key that differs; `totals` is right when all have been gone through.
+
+    `gather` makes of all records of a bucket those to compare, of which no two have one key.
+    """
     if buckets == 1:
-        yield from _compared(before, after, totals)
+        yield from _compared(gather(before), gather(after), totals)
         return
     _deal(before, folder, "before", buckets)
     _deal(after, folder, "after", buckets)
     for number in range(buckets):
         old, new = folder / f"before-{number}", folder / f"after-{number}"
-        yield from _compared(_read(old), _read(new), totals)
+        yield from _compared(gather(_read(old)), gather(_read(new)), totals)
         old.unlink()
         new.unlink()
 

@@ -25,6 +25,18 @@ _WITH_IDS = 2
 _COMMITS = {_WITH_IDS: (4, 0), 3: (4, 3)}
 _OFFSETS = {2: (4, 2)}
 """Version of a log -> the first Spark that reads it."""
+_STATE = "spark.sql.streaming.stateStore"
+_FORMATS = {
+    (f"{_STATE}.encodingFormat", "avro"): (4, 0),
+    ("spark.sql.streaming.join.stateFormatVersion", "3"): (4, 1),
+    # 4.2 has it for tests of Spark's own.
+    ("spark.sql.streaming.join.stateFormatVersion", "4"): (4, 3),
+    # 4.1 knows it, and goes by its own setting and not by what the checkpoint says.
+    (f"{_STATE}.rowChecksum.enabled", "true"): (4, 2),
+}
+"""What a checkpoint has pinned of the form of state -> the first Spark that reads it. One before it
+does not know the setting: it refuses the state, or takes what was added for a part of the rows."""
+_OF_JOINS = "spark.sql.streaming.join."
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +66,7 @@ def findings(
     found = _pinned(query, conf)
     if version is not None and spark_version is not None:
         found += _logs(query, version, spark_version)
+        found += _formats(query, version, spark_version)
         found += _order(query, version, spark_version, read)
         found += _processors(query, version, spark_version)
         found += _old_joins(query, version, spark_version)
@@ -80,6 +93,22 @@ def _logs(query: QueryInfo, version: tuple[int, int], told: str) -> list[Finding
         )
         for name, number, first in logs
         if number in first and version < first[number]
+    ]
+
+
+def _formats(query: QueryInfo, version: tuple[int, int], told: str) -> list[Finding]:
+    has_join = any(operator.name == "symmetricHashJoin" for operator in query.operators)
+    return [
+        Finding(
+            query.prefix,
+            is_obstacle=True,
+            message=f"Spark {told} cannot read its state, which was begun with {key}={value}.",
+            remedy=f"Use Spark {first[0]}.{first[1]} or later.",
+        )
+        for (key, value), first in _FORMATS.items()
+        if query.conf.get(key) == value
+        and version < first
+        and (has_join if key.startswith(_OF_JOINS) else query.operators)
     ]
 
 

@@ -16,8 +16,15 @@ from sparkpoint.savepoint import Progress, Repository, Savepoint
 from sparkpoint.savepoint.leases import hold_to_read
 from sparkpoint.savepoint.manifest import OperatorInfo, QueryInfo
 from sparkpoint.savepoint.progress import Amount, Silent
-from sparkpoint.state.arrow import arrow_library, parquet_batches
-from sparkpoint.state.buckets import Difference, Totals, buckets_for, differences, room_for
+from sparkpoint.state.arrow import arrow_library, objects, parquet_batches
+from sparkpoint.state.buckets import (
+    Difference,
+    Totals,
+    buckets_for,
+    counted,
+    differences,
+    room_for,
+)
 from sparkpoint.state.errors import NoSuchStateError
 from sparkpoint.state.hdfsrows import HdfsStore, open_store, unreadable
 from sparkpoint.state.plain import Plain, plain_object, plain_row
@@ -32,6 +39,9 @@ from sparkpoint.state.workfolder import work_folder
 
 __all__ = ["Change", "DiffRequest", "StoreDiff", "diff_state"]
 
+_NUMBERED = "-keyWithIndexToValue"
+_ROWS_OF_JOINS = (_NUMBERED, "-keyWithTsToValues")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffRequest:
@@ -41,6 +51,9 @@ class DiffRequest:
     samples: int = 5
     """Of each kind and store: those with the smallest keys."""
     work_folder: Path | None = None
+    unnumbered: bool = False
+    """Rows that joins keep are compared without the numbers that these give them, which are others
+    each time: how often each occurs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +104,7 @@ class _Side:
 
 _Pair = tuple[_Side | None, _Side | None]
 _Key = tuple[str, int, str]
+_Pairs = list[tuple[_Key, _Pair]]
 _Show = Callable[[bytes], Plain]
 
 
@@ -101,6 +115,9 @@ class _Rows:
     records: Callable[[], Iterator[Record]]
     show_key: _Show
     show_value: _Show
+
+
+_Both = tuple[_Rows, _Rows]
 
 
 def diff_state(
@@ -126,23 +143,25 @@ def diff_state(
             held = hold_to_read(where.store, purpose, pins=pins, progress=progress)
             stack.enter_context(held)
             sides.append(_sides(where, each, request.selection))
-        pairs = {key: (sides[0].get(key), sides[1].get(key)) for key in [*sides[0], *sides[1]]}
+        pairs = list(_paired(*sides))
         if not pairs:
             raise NoSuchStateError(
                 f"neither {before.manifest.name} nor {after.manifest.name} holds such state."
             )
-        by_spark = [s.savepoint.manifest for p in pairs.values() for s in p if s and not s.ours]
+        by_spark = [s.savepoint.manifest for _, p in pairs for s in p if s and not s.ours]
         room = spark_room(*{m.files.table: m for m in by_spark}.values())
-        room += max(room_for(_stored(pair)) for pair in pairs.values())
+        room += max(room_for(_stored(pair)) for _, pair in pairs)
         folder = stack.enter_context(work_folder(request.work_folder, room=room))
         rows = _rows_of(pairs, folder, progress)
-        progress.start("comparing", Amount(len(pairs), sum(map(_stored, pairs.values()))))
+        progress.start("comparing", Amount(len(pairs), sum(_stored(pair) for _, pair in pairs)))
         found = []
-        for number, (key, pair) in enumerate(pairs.items()):
+        for number, ((key, pair), read) in enumerate(zip(pairs, rows, strict=True)):
             stored = _stored(pair)
             comparing = _Comparing(key, request.samples, take)
             spill = folder / f"buckets-{number}"
-            found.append(comparing.compared(pair, rows[key], buckets_for(stored), spill))
+            if request.unnumbered and key[-1].endswith(_ROWS_OF_JOINS):
+                read, comparing.gather = _unnumbered(key[-1], read), counted
+            found.append(comparing.compared(pair, read, buckets_for(stored), spill))
             progress.advance(Amount(1, stored))
     return found
 
@@ -168,25 +187,35 @@ def _sides(repository: Repository, savepoint: Savepoint, selection: Selection) -
     return found
 
 
+def _paired(before: dict[_Key, _Side], after: dict[_Key, _Side]) -> Iterator[tuple[_Key, _Pair]]:
+    """Every store of both; another kind of operator under the same number is another one."""
+    for key in dict.fromkeys([*before, *after]):
+        one, other = before.get(key), after.get(key)
+        names = {side.operator.name for side in (one, other) if side and side.operator.name}
+        if len(names) > 1:
+            yield key, (one, None)
+            yield key, (None, other)
+        else:
+            yield key, (one, other)
+
+
 def _stored(pair: _Pair) -> int:
     return sum(side.stored for side in pair if side)
 
 
-def _rows_of(
-    pairs: dict[_Key, _Pair], folder: Path, progress: Progress
-) -> dict[_Key, tuple[_Rows, _Rows]]:
+def _rows_of(pairs: _Pairs, folder: Path, progress: Progress) -> list[_Both]:
     """How to read each side; what only Spark reads is read by it now, all at once."""
-    spark = [side for pair in pairs.values() for side in pair if side and side.ours is None]
+    spark = [side for _, pair in pairs for side in pair if side and side.ours is None]
     folders: dict[int, Path] = {}
     if spark:
         arrow_library("state that only Spark reads")
         wanted = [Wanted(s.repository, s.savepoint, s.query, s.view) for s in spark]
         read = exported(wanted, folder=folder, pairs=True, progress=progress)
         folders = {id(side): path for side, path in zip(spark, read, strict=True)}
-    return {key: _both(pair, folders) for key, pair in pairs.items()}
+    return [_both(pair, folders) for _, pair in pairs]
 
 
-def _both(pair: _Pair, folders: dict[int, Path]) -> tuple[_Rows, _Rows]:
+def _both(pair: _Pair, folders: dict[int, Path]) -> _Both:
     stores = [side.ours for side in pair if side]
     schemas = {store.schema for store in stores if store}
     as_bytes = None not in stores and len(schemas) == 1
@@ -214,6 +243,23 @@ def _read(side: _Side | None, folders: dict[int, Path], *, as_bytes: bool) -> _R
     )
 
 
+def _unnumbered(store: str, rows: _Both) -> _Both:
+    """Key and value together, without the number that is the last column of the key."""
+
+    def without(side: _Rows) -> _Rows:
+        def records() -> Iterator[Record]:
+            for raw_key, raw_value in side.records():
+                key, value = side.show_key(raw_key), side.show_value(raw_value)
+                if isinstance(key, dict) and store.endswith(_NUMBERED):
+                    key = dict(list(key.items())[:-1])
+                yield _canonical({"key": key, "value": value}), b""
+
+        return _Rows(records, _parsed, _parsed)
+
+    before, after = rows
+    return without(before), without(after)
+
+
 def _shown(raw: bytes, columns: Iterable[Column]) -> Plain:
     columns = tuple(columns)
     return dict(plain_row(decode_row(raw, columns), columns)) or None
@@ -221,7 +267,7 @@ def _shown(raw: bytes, columns: Iterable[Column]) -> Plain:
 
 def _documents(folder: Path) -> Iterator[Record]:
     for batch in parquet_batches(folder):
-        for row in batch.to_pylist():
+        for row in objects(batch):
             key, value = plain_object(row["key"]), plain_object(row["value"])
             yield _canonical(key), _canonical(value)
 
@@ -244,15 +290,19 @@ class _Comparing:
     def __init__(self, key: _Key, samples: int, take: Callable[[Change], None] | None) -> None:
         self._key, self._most, self._take = key, samples, take
         self._samples: dict[str, list[tuple[bytes, Difference]]] = {}
+        self.gather: Callable[[Iterable[Record]], Iterable[Record]] = iter
 
-    def compared(
-        self, pair: _Pair, rows: tuple[_Rows, _Rows], buckets: int, folder: Path
-    ) -> StoreDiff:
+    def compared(self, pair: _Pair, rows: _Both, buckets: int, folder: Path) -> StoreDiff:
         """Go through all of it."""
         before, after = rows
         totals = Totals()
         found = differences(
-            before.records(), after.records(), totals=totals, buckets=buckets, folder=folder
+            before.records(),
+            after.records(),
+            totals=totals,
+            buckets=buckets,
+            folder=folder,
+            gather=self.gather,
         )
         for difference in found:
             self._keep(difference)
@@ -282,7 +332,7 @@ class _Comparing:
         kept = self._samples[kind]
         return [d for _, d in heapq.nsmallest(self._most, kept, key=lambda each: each[0])]
 
-    def _change(self, difference: Difference, rows: tuple[_Rows, _Rows]) -> Change:
+    def _change(self, difference: Difference, rows: _Both) -> Change:
         before, after = rows
         old, new = difference.before, difference.after
         side = before if new is None else after

@@ -22,9 +22,12 @@ from sparkpoint.state.arrow import (
     batches,
     column_paths,
     limited,
+    no_rows,
+    objects,
     parquet_batches,
     record_batches,
     store_batches,
+    write_parquet,
 )
 from sparkpoint.state.errors import BadQueryError
 from sparkpoint.state.hdfsrows import HdfsStore, Key, StateRow, open_store, unreadable
@@ -32,7 +35,7 @@ from sparkpoint.state.lookup import key_of_condition, partition_of_key
 from sparkpoint.state.plain import Plain, plain_object, plain_row
 from sparkpoint.state.selection import Selection, chosen_operator, chosen_store
 from sparkpoint.state.sparkcopy import Wanted, exported, spark_room
-from sparkpoint.state.sql import check_sql, selecting, sql_batches
+from sparkpoint.state.sql import check_sql, may_read_again, selecting, sql_batches
 from sparkpoint.state.survey import SavepointFiles
 from sparkpoint.state.types import ColumnPath, StoreSchema
 from sparkpoint.state.views import known_views
@@ -189,8 +192,12 @@ def _by_us(
             rows = record_batches(arrow, store.schema, store.one(one, done))
         else:
             rows = store_batches(arrow, store, done)
-        reader = arrow.RecordBatchReader.from_batches(schema, rows)
-        return sql_batches(reader, sql, limit=request.limit, scratch=folder)
+        source: Any = arrow.RecordBatchReader.from_batches(schema, rows)
+        if may_read_again(sql):
+            source = folder / "rows"
+            source.mkdir()
+            write_parquet(itertools.chain([no_rows(schema)], rows), source / "all.parquet")
+        return sql_batches(source, sql, limit=request.limit, scratch=folder)
 
     return _Batches(answered)
 
@@ -232,7 +239,7 @@ class _Batches:
         rows = (
             {str(name): plain_object(value) for name, value in row.items()}
             for batch in itertools.chain([first], several)
-            for row in batch.to_pylist()
+            for row in objects(batch)
         )
         return Rows(tuple(column_paths(first.schema)), rows)
 

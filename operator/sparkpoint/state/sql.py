@@ -5,6 +5,7 @@ The rows are a table `state` with the columns of Spark's state reader, so that o
 the limit of memory goes to files in the folder for temporary ones.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from sparkpoint.state.errors import BadQueryError, MissingLibraryError
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["TABLE", "check_sql", "selecting", "sql_batches"]
+__all__ = ["TABLE", "check_sql", "may_read_again", "selecting", "sql_batches"]
 
 TABLE = "state"
 _MEMORY = "512MB"
@@ -56,6 +57,14 @@ def check_sql(sql: str) -> None:
         raise BadQueryError(_told(error)) from error
     if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
         raise BadQueryError("that is no single query: begin it with SELECT.")
+
+
+def may_read_again(sql: str) -> bool:
+    """Whether it may go through the table more than once: it is named again, or given a name that
+    may be."""
+    return len(re.findall(rf"\b{TABLE}\b", sql, re.IGNORECASE)) > 1 or bool(
+        re.search(r"\bwith\b", sql, re.IGNORECASE)
+    )
 
 
 def _library() -> Any:

@@ -41,8 +41,6 @@ __all__ = ["Comparison", "Perform", "compare", "obstacle", "weighed"]
 
 _BEFORE = "before"
 _LONGEST = 300
-_UNORDERED = "keyWithIndexToValue"
-"""What joins number by the order in which rows come, which is another one each time."""
 _OF_THE_COPY = ("CANNOT_LOAD_STATE_STORE", "STATE_STORE_", "STREAMING_", "CHECKPOINT_FILE_")
 """Errors that may be about the state from before the batch, which only this trial needs."""
 _FORESEEN = (SavepointError, StorageError, CheckpointError, StateError)
@@ -159,7 +157,10 @@ class _Replay:
         if after is None or after.batch != query.batch:
             return "the batch was not committed again"
         request = DiffRequest(
-            selection=Selection(query=query.prefix), samples=1, work_folder=self._folder
+            selection=Selection(query=query.prefix),
+            samples=1,
+            work_folder=self._folder,
+            unnumbered=True,
         )
         stores = diff_state(self._repository, self._savepoint, made, request, of_after=local)
         differing = list(_differences(stores))
@@ -210,9 +211,7 @@ def _not_done(query: RehearsedQuery | None) -> str | None:
 def _differences(stores: list[StoreDiff]) -> Iterator[str]:
     for store in stores:
         totals = store.totals
-        if store.store.endswith(_UNORDERED) or not (
-            totals.added or totals.removed or totals.changed
-        ):
+        if not (totals.added or totals.removed or totals.changed):
             continue
         counts = f"{totals.changed} keys changed, {totals.added} more, {totals.removed} less"
         example = f", such as {_example(store.samples[0])}" if store.samples else ""

@@ -16,6 +16,8 @@ TOTALS = "rows.groupBy('k').agg(F.count('*'), F.sum('v'))"
 WINDOWS = "rows.groupBy('k', F.window('ts', '1 minute')).count()"
 SUMS = "rows.groupBy('k').agg(F.sum(F.lit(7).cast('long')), F.sum('v'))"
 """Spark calls both columns of the state `sum`."""
+JOIN = """rows.where("side = 'left'").select('id', 'v').join(
+    rows.where("side = 'right'").select('id', F.col('k').alias('other')), 'id')"""
 BEFORE = {
     "same": TOTALS,
     "rocks": TOTALS,
@@ -25,6 +27,8 @@ BEFORE = {
     "window": WINDOWS,
     "session": "rows.groupBy('k', F.session_window('ts', '10 seconds')).count()",
     "case": "rows.dropDuplicates(['id', 'k'])",
+    "join": JOIN,
+    "joined": JOIN,
 }
 """Query -> what has run."""
 AFTER = {
@@ -35,6 +39,7 @@ AFTER = {
     "window": WINDOWS.replace("1 minute", "2 minutes"),
     "session": BEFORE["session"].replace("10", "40"),
     "case": "rows.withColumn('k', F.upper('k')).dropDuplicates(['id', 'k'])",
+    "joined": JOIN.replace("'v'", "(F.col('v') * 2).alias('v')"),
 }
 """The same types and the same names, and another meaning."""
 CHANGED = {name for name, frame in AFTER.items() if frame != BEFORE[name]}
@@ -45,7 +50,7 @@ from pyspark.sql import functions as F
 spark = SparkSession.builder.getOrCreate()
 stream = spark.readStream.schema("{schema}").option("maxFilesPerTrigger", 1)
 rows = stream.json("{inputs}")
-modes = {{"session": "complete", "case": "append"}}
+modes = {{"session": "complete", **dict.fromkeys(("case", "join", "joined"), "append")}}
 for name, frame in {frames}.items():
     writer = eval(frame).writeStream.queryName(name).format("noop")
     writer = writer.outputMode(modes.get(name, "update"))
@@ -95,6 +100,7 @@ def test_code_that_means_something_else_is_told_by_what_it_makes_of_the_last_bat
     assert all("STATE_DIFFERS" in each for each in problems.values())
     assert "by this code" in problems["column"]
     assert set(outcome.document["notes"]) == {
-        f"{name}: its last batch, done again, made the same state." for name in ("same", "rocks")
+        f"{name}: its last batch, done again, made the same state."
+        for name in ("same", "rocks", "join")
     }
     assert {path.name for path in nightly.iterdir()} == {"in", "epoch", "savepoints", "visits.py"}

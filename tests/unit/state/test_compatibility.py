@@ -51,6 +51,46 @@ def obstacles(given: QueryInfo, version: str | None, *, columns: int = 2) -> lis
     return [each.message for each in found if each.is_obstacle]
 
 
+_JOIN = "spark.sql.streaming.join.stateFormatVersion"
+_CHECKSUM = "spark.sql.streaming.stateStore.rowChecksum.enabled"
+_ENCODING = "spark.sql.streaming.stateStore.encodingFormat"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "below", "first"),
+    [
+        (_JOIN, "3", "4.0.5", "4.1.0"),
+        (_JOIN, "4", "4.2.1", "4.3.0"),
+        (_CHECKSUM, "true", "4.1.4", "4.2.1"),
+        (_ENCODING, "avro", "3.5.9", "4.0.5"),
+    ],
+)
+def test_a_form_of_state_that_an_older_spark_does_not_know_is_an_obstacle(
+    key: str, value: str, below: str, first: str
+) -> None:
+    join = query(conf={key: value}, name="symmetricHashJoin")
+
+    (told,) = obstacles(join, below)
+
+    assert f"Spark {below} cannot read its state, which was begun with {key}={value}." == told
+    assert obstacles(join, first) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "name"),
+    [
+        (_JOIN, "2", "symmetricHashJoin"),
+        (_JOIN, "3", "stateStoreSave"),
+        (_CHECKSUM, "false", "dedupe"),
+        (_ENCODING, "unsaferow", "dedupe"),
+    ],
+)
+def test_the_form_that_every_spark_knows_or_that_no_operator_has_is_none(
+    key: str, value: str, name: str
+) -> None:
+    assert obstacles(query(conf={key: value}, name=name), "3.5.9") == []
+
+
 @pytest.mark.parametrize(
     ("logs", "version", "told"),
     [

@@ -137,6 +137,49 @@ def test_sql_answers_with_columns_of_its_own(
 
 
 @pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(*) AS n FROM state WHERE value.count <= (SELECT max(value.count) FROM State)",
+        'SELECT count(*) AS n FROM state a JOIN "state" b ON a.key = b.key',
+        "WITH rows AS (FROM state) SELECT count(*) AS n FROM rows a JOIN rows b USING (key)",
+        "SELECT count(*) // 2 AS n FROM (FROM state UNION ALL FROM state)",
+    ],
+)
+def test_sql_may_go_through_the_rows_several_times(
+    nightly: tuple[Setting, Savepoint, HandMade], sql: str
+) -> None:
+    here, savepoint, _ = nightly
+
+    assert rows_of(here.repository, savepoint, sql=sql) == [{"n": 47}]
+
+
+def test_sql_may_answer_with_any_type(nightly: tuple[Setting, Savepoint, HandMade]) -> None:
+    here, savepoint, _ = nightly
+
+    rows = rows_of(here.repository, savepoint, sql="SELECT union_value(a := 1) AS x FROM state")
+
+    assert rows == [{"x": 1}] * 47
+
+
+@pytest.mark.parametrize("asked", [{}, {"where": "true"}, {"sql": "SELECT key, value FROM state"}])
+def test_times_beyond_the_years_of_python_are_told_by_their_numbers(
+    here: Setting, asked: Mapping[str, str]
+) -> None:
+    """Such as milliseconds that were cast to a timestamp as if they were seconds."""
+    far = 1_735_689_600_000 * 1_000_000
+    key, value = (("at", "timestamp"),), (("day", "date"), ("n", "long"))
+    rows: dict[Row, Row | None] = {(far,): (2**30, 1), (0,): (0, 2)}
+    HandMade(here.folder / "ck", {"default": StoreOf(key, value, [rows])}, 1).write()
+
+    found = rows_of(here.repository, here.captured(), **asked)
+
+    assert {row["key"]["at"]: row["value"]["day"] for row in found} == {
+        far: 2**30,
+        "1970-01-01T00:00:00Z": "1970-01-01",
+    }
+
+
+@pytest.mark.parametrize(
     ("asked", "told"),
     [
         ({"where": "key.nobody = 1"}, "nobody"),
@@ -243,6 +286,56 @@ def test_a_store_that_only_one_of_them_has_is_all_new(
     assert [s.totals for s in found] == [Totals(removed=47), Totals(added=1)]
     assert [len(s.samples) for s in found] == [2, 1]
     assert len(taken) == 48
+
+
+def test_another_operator_under_the_same_number_is_not_compared_with_it(here: Setting) -> None:
+    def of(folder: str, name: str | None) -> Savepoint:
+        stores = {"default": StoreOf(_KEY, _VALUE, [{("a", 1): (1,)}])}
+        HandMade(here.folder / folder, stores, name=name).write()
+        source = DirectoryStore(here.folder / folder)
+        return here.repository.capture(source, CaptureRequest(job="j", name=folder)).savepoint
+
+    saved, dedupe, unnamed = of("a", "stateStoreSave"), of("b", "dedupe"), of("c", None)
+
+    found, taken = compared(here, saved, dedupe)
+    (same,), _ = compared(here, saved, unnamed)
+
+    told = [(each.operator_name, each.missing, each.totals) for each in found]
+    assert told == [
+        ("stateStoreSave", "after", Totals(removed=1)),
+        ("dedupe", "before", Totals(added=1)),
+    ]
+    assert [change.kind for change in taken] == ["removed", "added"]
+    # Spark 3.5 has no names of operators.
+    assert (same.totals, same.missing) == (Totals(same=1), None)
+
+
+@pytest.mark.parametrize("buckets", [1, 3])
+def test_rows_of_a_join_are_the_same_whatever_their_numbers(
+    here: Setting, monkeypatch: pytest.MonkeyPatch, buckets: int
+) -> None:
+    monkeypatch.setattr("sparkpoint.state.diff.buckets_for", lambda stored: buckets)
+    key = (("k", "string"), ("index", "long"))
+
+    def of(folder: str, *values: int) -> Savepoint:
+        rows: dict[Row, Row | None] = {("a", n): (value,) for n, value in enumerate(values)}
+        stores = {"left-keyWithIndexToValue": StoreOf(key, (("v", "long"),), [rows], hashed=1)}
+        HandMade(here.folder / folder, stores, name="symmetricHashJoin").write()
+        source = DirectoryStore(here.folder / folder)
+        return here.repository.capture(source, CaptureRequest(job="j", name=folder)).savepoint
+
+    before = of("a", 1, 2, 2, 3)
+    (turned,), _ = compared(here, before, of("b", 3, 2, 1, 2), unnumbered=True)
+    (other,), changes = compared(here, before, of("c", 3, 2, 1, 4), unnumbered=True)
+    (numbered,), _ = compared(here, before, of("d", 3, 2, 1, 2))
+
+    assert turned.totals == Totals(same=3)
+    assert other.totals == Totals(added=1, changed=1, same=2)
+    assert {change.kind: (change.key, change.before, change.after) for change in changes} == {
+        "added": ({"key": {"k": "a"}, "value": {"v": 4}}, None, 1),
+        "changed": ({"key": {"k": "a"}, "value": {"v": 2}}, 2, 1),
+    }
+    assert numbered.totals.changed == 3
 
 
 def test_state_with_other_columns_is_compared_by_what_it_says(here: Setting) -> None:

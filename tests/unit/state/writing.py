@@ -19,7 +19,7 @@ Fields = Sequence[tuple[str, str]]
 begins."""
 Row = tuple[int | str | None, ...]
 _END = struct.pack("<8sBIII", b"LZ4Block", 0x15, 0, 0, 0)
-_FORMS = {"long": "<q", "integer": "<ixxxx", "timestamp": "<q"}
+_FORMS = {"long": "<q", "integer": "<ixxxx", "timestamp": "<q", "date": "<ixxxx"}
 _BOUNDS = (("start", "timestamp"), ("end", "timestamp"))
 
 

@@ -134,15 +134,21 @@ def _distinct_type(kind: "DataType") -> "DataType":
 
 
 def _storable(column: "Column", kind: "DataType", name: str) -> "Column":
-    """A column as Parquet can hold it, which has neither empty structs nor columns of nothing."""
+    """A column as Parquet can hold it, which has neither empty structs nor columns of nothing, and
+    texts of nothing but text: Spark lets any bytes be a string."""
     from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
-    from pyspark.sql.types import NullType, StructType
+    from pyspark.sql.types import ArrayType, NullType, StringType, StructType
 
     if isinstance(kind, NullType) or (isinstance(kind, StructType) and not kind.fields):
         return F.lit(None).cast("string").alias(name)
     if isinstance(kind, StructType):
         inner = [_storable(column[f.name], f.dataType, f.name) for f in kind]
         return F.when(column.isNotNull(), F.struct(*inner)).alias(name)
+    if isinstance(kind, ArrayType) and isinstance(kind.elementType, (StringType, StructType)):
+        element = kind.elementType
+        return F.transform(column, lambda each: _storable(each, element, "element")).alias(name)
+    if isinstance(kind, StringType):
+        return F.make_valid_utf8(column).alias(name)
     return column.alias(name)
 
 

@@ -15,6 +15,7 @@ from sparkpoint.runtime.families import Columns, columns_of_schemas
 from sparkpoint.runtime.meaning import Names, NamesUnknownError, StateNames, changes_between
 from sparkpoint.savepoint.manifest import OperatorInfo
 from sparkpoint.storage import DirectoryStore
+from tests.unit.state.writing import HandMade, StoreOf
 
 SUM: Names = {"key of operator 0": ("url",), "value of operator 0": ("count", "sum")}
 VARIABLES = "state variables of operator 0"
@@ -186,8 +187,27 @@ def test_names_that_no_plan_tells_are_not_taken_for_the_same(tmp_path: Path) -> 
     store = DirectoryStore(transforming(tmp_path))
     names = StateNames(store, [families("transformWithStateInPySparkExec")])
 
-    with pytest.raises(NamesUnknownError, match="no plan tells the key of operator 0"):
+    with pytest.raises(NamesUnknownError, match="the code does not tell the key of operator 0"):
         names.changes(Code({}))
+
+
+def aggregated(root: Path, name: str) -> StateNames:
+    """An operator whose schema is a file beside its store."""
+    stores = {"default": StoreOf((("k", "string"),), (("count", "long"),), [{("a",): (1,)}])}
+    store = DirectoryStore(HandMade(root, stores, name=name).write())
+    kept = [{"name": "default", "partitions": 2, "base_versions": [1], "files": 1, "bytes": 1}]
+    return StateNames(store, [families(name, metadata_version=1, stores=kept)])
+
+
+def test_names_that_spark_does_not_write_down_anew_are_not_taken_for_the_same(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(NamesUnknownError, match="does not tell the key of operator 0"):
+        aggregated(tmp_path, "stateStoreSave").changes(Code({}))
+
+
+def test_a_limit_has_no_names_that_could_be_others(tmp_path: Path) -> None:
+    assert aggregated(tmp_path, "globalLimit").changes(Code({})) == ()
 
 
 def test_a_query_without_state_has_no_names_that_could_be_unknown(tmp_path: Path) -> None:
