@@ -184,6 +184,7 @@ class Handover(StrEnum):
 class Compatibility(StrEnum):
     """What a failed compatibility check does."""
 
+    STRICT = "Strict"
     ENFORCE = "Enforce"
     WARN = "Warn"
     SKIP = "Skip"
@@ -224,8 +225,9 @@ class Upgrade(Record):
     compatibility: Compatibility = Compatibility.ENFORCE
     """The new code is tried on the newest savepoint before the job stops, and on the one that a job
     starts from or is restored to. Enforce: code that cannot read it, or a script that fails before
-    its first query, ends that, and what ran runs on. Warn: it is told and ignored. Skip: it is not
-    tried."""
+    its first query, ends that, and what ran runs on. Strict: so does whatever is not known to fit;
+    the code also does the last batch again, and must make the same state of it. Warn: it is told
+    and ignored. Skip: it is not tried."""
     rollback: Rollback = Rollback()
     """What happens if the changed job does not prove itself."""
 

@@ -18,7 +18,8 @@ _MODES: Final[dict[UpgradeMode, Literal["Savepoint", "LastCommit", "Stateless"]]
     UpgradeMode.LAST_COMMIT: "LastCommit",
     UpgradeMode.STATELESS: "Stateless",
 }
-_CHECKS: Final[dict[Compatibility, Literal["Enforce", "Warn", "Skip"]]] = {
+_CHECKS: Final[dict[Compatibility, Literal["Strict", "Enforce", "Warn", "Skip"]]] = {
+    Compatibility.STRICT: "Strict",
     Compatibility.ENFORCE: "Enforce",
     Compatibility.WARN: "Warn",
     Compatibility.SKIP: "Skip",

@@ -6,6 +6,7 @@ Kubernetes replaces `$(NAME)` in them; in what is ours nothing is to be replaced
 from typing import Final, assert_never
 
 from sparkpoint.api.job import JobSpec
+from sparkpoint.api.policies import Compatibility
 from sparkpoint.controller import objects
 from sparkpoint.controller.objects import Owner, Repository
 from sparkpoint.controller.objects.environment import literal
@@ -91,6 +92,7 @@ def _rehearse(
         *repository_arguments(repository),
         *_captured_from(owner, spec, task.captured_from),
         *("--deadline", str(_deadline(spec))),
+        *(("--replay",) if _is_strict(spec) else ()),
         "--",
         literal(objects.script_path(spec)),
         *spec.args,
@@ -146,8 +148,14 @@ def repository_arguments(repository: Repository | None) -> list[str]:
 
 
 def _deadline(spec: JobSpec) -> int:
-    """Seconds for a trial: less than its pod is given, so that it can say how far it came."""
-    return max(_LEAST, int(_SHARE * spec.upgrade.rollback.deadline.seconds))
+    """Seconds for a driver of a trial: less than its pod is given, so that it can say how far it
+    came. A replay is a second one."""
+    share = _SHARE / 2 if _is_strict(spec) else _SHARE
+    return max(_LEAST, int(share * spec.upgrade.rollback.deadline.seconds))
+
+
+def _is_strict(spec: JobSpec) -> bool:
+    return spec.upgrade.compatibility is Compatibility.STRICT
 
 
 def _job(owner: Owner) -> tuple[str, str]:

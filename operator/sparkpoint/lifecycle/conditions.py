@@ -113,6 +113,7 @@ class Reason(Enum):
     SAVEPOINT_FAILED = "SavepointFailed"
     NOT_PREPARED = "NotPrepared"
     SCRIPT_FAILED = "ScriptFailed"
+    COMPATIBILITY_UNKNOWN = "CompatibilityUnknown"
     NOT_REPARTITIONED = "NotRepartitioned"
     DRIVER_FAILING = "DriverFailing"
     OBJECT_REFUSED = "ObjectRefused"
@@ -318,6 +319,7 @@ _HELD = {
         Reason.SAVEPOINT_FAILED,
         Reason.NOT_PREPARED,
         Reason.SCRIPT_FAILED,
+        Reason.COMPATIBILITY_UNKNOWN,
         Reason.NOT_REPARTITIONED,
         Reason.GAVE_UP,
     )
@@ -331,6 +333,8 @@ _REMEDIES = {
     Reason.NOT_PREPARED: "Check that a worker pod can be scheduled, and can read the savepoint.",
     Reason.SCRIPT_FAILED: "What ran before runs on. Correct the code, or set "
     "spec.upgrade.compatibility to Warn if it can start in its driver alone.",
+    Reason.COMPATIBILITY_UNKNOWN: "What ran before runs on. If what differs is what the change is "
+    "for, set spec.upgrade.compatibility to Enforce.",
     Reason.NOT_REPARTITIONED: "What ran before runs on, in the partitions that it has. Set "
     "spec.state.partitions back, or give up the state with spec.upgrade.mode: Stateless.",
     Reason.GAVE_UP: "Change spec.restartNonce to start it again.",
@@ -401,11 +405,14 @@ def _compatible(world: World) -> Condition:
         return _false(Aspect.COMPATIBLE, Reason.INCOMPATIBLE, held.message)
     if stable is not None and stable.revision.code == world.wish.revision.code:
         return _true(Aspect.COMPATIBLE, Reason.PROVEN, "This code has committed on this state.")
+    if held is not None and held.reason == Reason.COMPATIBILITY_UNKNOWN.value:
+        return _not_known(Reason.COMPATIBILITY_UNKNOWN, held.message)
+    return _not_known(Reason.NOT_TRIED, "This code has not committed on this state yet.")
+
+
+def _not_known(reason: Reason, message: str) -> Condition:
     return Condition(
-        aspect=Aspect.COMPATIBLE,
-        status=Status.UNKNOWN,
-        reason=Reason.NOT_TRIED,
-        message="This code has not committed on this state yet.",
+        aspect=Aspect.COMPATIBLE, status=Status.UNKNOWN, reason=reason, message=message
     )
 
 

@@ -29,7 +29,7 @@ class Policy:
     """How the user wants operations to be done."""
 
     mode: Literal["Savepoint", "LastCommit", "Stateless"] = "Savepoint"
-    compatibility: Literal["Enforce", "Warn", "Skip"] = "Enforce"
+    compatibility: Literal["Strict", "Enforce", "Warn", "Skip"] = "Enforce"
     rollback: bool = True
     rollback_to: Literal["Savepoint", "Latest"] = "Savepoint"
     deadline: timedelta = timedelta(minutes=10)

@@ -80,6 +80,19 @@ def test_a_trial_gets_the_script_with_its_arguments() -> None:
     assert line[line.index("--deadline") + 1] == "480"
 
 
+@pytest.mark.parametrize("compatibility", ["Strict", "Enforce"])
+def test_a_trial_that_is_strict_does_the_last_batch_again_in_the_same_time(
+    compatibility: str,
+) -> None:
+    wanted = spec(upgrade={"compatibility": compatibility})
+
+    line = arguments(OWNER, wanted, TASKS[1], repository=Repository("/data/sp"), trigger="Upgrade")
+
+    is_strict = compatibility == "Strict"
+    assert ("--replay" in line[: line.index("--")]) is is_strict
+    assert line[line.index("--deadline") + 1] == ("240" if is_strict else "480")
+
+
 def test_the_directory_of_a_run_is_the_one_that_is_written_down() -> None:
     line = arguments(OWNER, spec(), TASKS[0], repository=None, trigger="Upgrade")
 

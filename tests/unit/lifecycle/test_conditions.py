@@ -229,6 +229,7 @@ def test_a_query_that_has_nothing_to_do_need_not_commit() -> None:
         ("SavepointFailed", "credentials"),
         ("NotPrepared", "scheduled"),
         ("ScriptFailed", "spec.upgrade.compatibility"),
+        ("CompatibilityUnknown", "spec.upgrade.compatibility to Enforce"),
         ("GaveUp", "restartNonce"),
     ],
 )

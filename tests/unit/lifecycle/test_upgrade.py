@@ -182,6 +182,47 @@ def test_any_other_verdict_is_told_and_the_upgrade_goes_on(
     assert [event.reason for event in decision.events] == ([reason] if reason else [])
 
 
+def test_what_is_not_known_to_fit_does_not_stop_a_job_that_is_strict() -> None:
+    told = "query visits: STATE_DIFFERS: 3 keys changed"
+    workers = (worker(TRIAL, "Unknown", message=told),)
+    wished = wish(B, compatibility="Strict")
+
+    decision = decide(
+        world(upgrading(Phase.PREPARE), wish=wished, newest="s5", workers=workers, **HEALTHY)
+    )
+    enforced = decide(
+        world(decision.record, wish=wish(B, generation=2), newest="s5", **HEALTHY)
+    ).record
+
+    held = decision.record.held
+    assert (decision.record.operation, decision.record.run) == (None, OLD)
+    assert held is not None
+    assert (held.reason, held.message) == ("CompatibilityUnknown", told)
+    assert held.until is not None
+    # Who has seen what differs, and wants it, says so.
+    assert enforced.operation is not None
+
+
+@pytest.mark.parametrize(
+    ("policy", "answer"), [({"compatibility": "Strict"}, "Compatible"), ({}, "Unknown")]
+)
+def test_what_is_known_to_fit_goes_on_also_if_it_is_strict(
+    policy: dict[str, Any], answer: str
+) -> None:
+    decision = decide(
+        world(
+            upgrading(Phase.PREPARE),
+            wish=wish(B, **policy),
+            newest="s5",
+            workers=(worker(TRIAL, answer),),
+            **HEALTHY,
+        )
+    )
+
+    assert decision.record.operation is not None
+    assert decision.record.operation.phase is Phase.STOP
+
+
 @pytest.mark.parametrize(
     ("kind", "reason"), [("SavepointUnreadable", "NotPrepared"), ("ScriptRaises", "ScriptFailed")]
 )

@@ -60,14 +60,14 @@ def _still_trying(world: World, worker: WorkerFact, trial: Rehearse) -> Step:
         left = policy.deadline - world.waited()
         return wait(world, wake=left, message=worker.hindrance or _TRYING)
     message = f"The trial of the new code did not end in time. {worker.hindrance}".strip()
-    if trial.captured_from is not None and not worker.hindrance:
+    if trial.captured_from is not None and not worker.hindrance and not _is_strict(world):
         # It had to be captured first: that takes the same time when it is tried again.
         return _warned(advance(world), "CompatibilityUnknown", message)
     return refuse(world, "NotPrepared", message)
 
 
 def _judged(world: World, worker: WorkerFact) -> Step:
-    if worker.answer == "Incompatible" and world.wish.policy.compatibility == "Enforce":
+    if worker.answer == "Incompatible" and _is_enforced(world):
         record = hold(world, "Incompatible", worker.message, until=None)
         return finish(replace(world, record=record), Result.FAILED, worker.message)
     hindrance = _hindrance(world, worker)
@@ -86,14 +86,24 @@ def _judged(world: World, worker: WorkerFact) -> Step:
 
 def _hindrance(world: World, worker: WorkerFact) -> str:
     """Why the job would be stopped for nothing, in a word; empty if nothing is known."""
-    enforced = world.wish.policy.compatibility == "Enforce"
+    enforced = _is_enforced(world)
     # Whatever the code is worth, it cannot begin from what cannot be read.
     needed = world.operation.kind in (Kind.START, Kind.RESTORE)
     if worker.kind == "SavepointUnreadable" and (enforced or needed):
         return "NotPrepared"
     if worker.refused and enforced:
         return "NotPrepared"
-    return "ScriptFailed" if worker.kind == "ScriptRaises" and enforced else ""
+    if worker.kind == "ScriptRaises" and enforced:
+        return "ScriptFailed"
+    return "CompatibilityUnknown" if worker.answer != "Compatible" and _is_strict(world) else ""
+
+
+def _is_strict(world: World) -> bool:
+    return world.wish.policy.compatibility == "Strict"
+
+
+def _is_enforced(world: World) -> bool:
+    return world.wish.policy.compatibility in ("Strict", "Enforce")
 
 
 def _warned(step: Step, reason: str, message: str) -> Step:
