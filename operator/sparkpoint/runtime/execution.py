@@ -239,6 +239,12 @@ class Execution:
                     return chain
         return []
 
+    def sources(self) -> list[str]:
+        """As they describe themselves."""
+        with answered():
+            sources = self._execution.sources()
+            return [str(sources.apply(at).toString()) for at in range(sources.size())]
+
     def unrepeatable(self, read: LastRead) -> list[Thrown]:
         """What a source makes of being asked for its last batch once more; nothing if all answer.
 

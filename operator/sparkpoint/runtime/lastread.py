@@ -6,12 +6,16 @@ batch once more, and only then for a new one.
 """
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sparkpoint.checkpoint.logs import file_source_offset, parse_offsets
 
-__all__ = ["LastRead", "last_read"]
+__all__ = ["LastRead", "last_read", "topics_left"]
+
+_SUBSCRIBED = re.compile(r"KafkaV2\[Subscribe\[(.*)\]\]")
+"""How Spark describes a source that reads topics by their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,25 @@ def last_read(before: bytes | None, offsets: bytes, number: int) -> LastRead:
     # What was not there yet was read from its beginning.
     starts += (None,) * (len(ends) - len(starts))
     return LastRead(starts[: len(ends)], ends)
+
+
+def topics_left(read: LastRead, sources: Sequence[str]) -> list[str]:
+    """Topics that the savepoint has offsets of, and that a source of the code, as it describes
+    itself, does not read: Spark sees so only when it plans a batch with rows."""
+    left: set[str] = set()
+    for description, end in zip(sources, read.ends, strict=False):
+        subscribed = _SUBSCRIBED.fullmatch(description)
+        if subscribed is not None and end is not None:
+            left |= _topics(end) - set(subscribed[1].split(", "))
+    return sorted(left)
+
+
+def _topics(offset: str) -> set[str]:
+    try:
+        found = json.loads(offset)
+    except ValueError:
+        return set()
+    return set(found) if isinstance(found, dict) else set()
 
 
 def _numbered(offsets: bytes, number: int) -> tuple[str | None, ...]:

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from sparkpoint.runtime.execution import Execution, LostError
 from sparkpoint.runtime.identity import Identity
-from sparkpoint.runtime.lastread import LastRead
+from sparkpoint.runtime.lastread import LastRead, topics_left
 from sparkpoint.runtime.meaning import Code, NamesUnknownError
 from sparkpoint.runtime.model import ErrorInfo, RehearsedQuery
 from sparkpoint.runtime.queries import StartedQuery, Watched, stop_queries
@@ -23,6 +23,7 @@ from sparkpoint.runtime.verdict import (
     judge_refusal,
     means_otherwise,
     not_compared,
+    topics_changed,
     unreadable_offset,
 )
 from sparkpoint.runtime.writing import Launch
@@ -60,6 +61,7 @@ class Tried(Watched, Code, Protocol):
     def failure(self) -> Sequence[Thrown]: ...
     def input_rows(self) -> int | None: ...
     def unreadable(self, offsets: Sequence[str | None]) -> Sequence[Thrown]: ...
+    def sources(self) -> Sequence[str]: ...
     def unrepeatable(self, read: LastRead) -> Sequence[Thrown]: ...
 
 
@@ -186,6 +188,8 @@ class Trials:
             return unreadable_offset(chain)
         if chain := execution.unrepeatable(read):
             return judge(chain)
+        if left := topics_left(read, execution.sources()):
+            return topics_changed(left, rows)
         try:
             changes = self._changes(execution, folder)
         except NamesUnknownError as error:

@@ -20,6 +20,7 @@ __all__ = [
     "not_compared",
     "not_reached",
     "removed",
+    "topics_changed",
     "unreadable_offset",
     "weigh",
 ]
@@ -211,6 +212,17 @@ def removed(folder: str) -> RehearsedQuery:
         remedy="Start the query again under its old name, or restore a savepoint without it.",
     )
     return RehearsedQuery(verdict="incompatible", error=error)
+
+
+def topics_changed(left: Sequence[str], rows: int) -> RehearsedQuery:
+    """A query that reads other topics than its offsets are of."""
+    error = ErrorInfo(
+        type="SOURCE_TOPICS_CHANGED",
+        message=f"The savepoint has offsets of {', '.join(left)}, and the code does not subscribe "
+        "to it: its first batch with rows fails, or leaves that out with failOnDataLoss=false.",
+        remedy=f"Subscribe to what was read before, too, {_ANEW}.",
+    )
+    return RehearsedQuery(verdict="unknown", error=error, input_rows=rows)
 
 
 def means_otherwise(changes: Sequence[str], rows: int) -> RehearsedQuery:

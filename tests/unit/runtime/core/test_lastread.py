@@ -1,6 +1,8 @@
 """What the newest batch has read, out of the offset log."""
 
-from sparkpoint.runtime.lastread import LastRead, last_read
+import pytest
+
+from sparkpoint.runtime.lastread import LastRead, last_read, topics_left
 
 HEAD = '{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":{}}'
 
@@ -29,6 +31,29 @@ def test_of_files_it_is_the_newest_entry_of_their_log_whatever_the_batch_has_tak
 
     assert list(idle.parts()) == [(0, '{"logOffset": 2}', '{"logOffset":3}')]
     assert list(first.parts()) == [(0, None, '{"logOffset":0}')]
+
+
+@pytest.mark.parametrize(
+    ("source", "left"),
+    [
+        ("KafkaV2[Subscribe[orders]]", ["visits"]),
+        ("KafkaV2[Subscribe[orders, visits]]", []),
+        ("KafkaV2[Subscribe[visits, orders, more]]", []),
+        # What these read is known to the broker alone.
+        ("KafkaV2[SubscribePattern[v.*]]", []),
+        ("KafkaV2[Assign[visits-0]]", []),
+        ("FileStreamSource[file:/visits]", []),
+    ],
+)
+def test_topics_that_the_code_does_not_read_any_more_are_left(source: str, left: list[str]) -> None:
+    read = last_read(None, entry('{"orders":{"0":4},"visits":{"0":7}}'), 0)
+
+    assert topics_left(read, [source]) == left
+
+
+@pytest.mark.parametrize("offset", ["5", '{"logOffset":3}', "-"])
+def test_offsets_of_other_kinds_have_no_topics(offset: str) -> None:
+    assert topics_left(last_read(None, entry(offset), 0), ["RateStreamV2[rowsPerSecond=1]"]) == []
 
 
 def test_nothing_is_known_of_sources_with_names() -> None:

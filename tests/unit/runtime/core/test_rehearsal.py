@@ -44,10 +44,11 @@ class Tried(FakeExecution):
         unreadable: Sequence[Thrown] = (),
         unrepeatable: Sequence[Thrown] = (),
         refuses: str | None = None,
+        sources: Sequence[str] = ("KafkaV2[Subscribe[topic]]",),
     ) -> None:
         super().__init__()
         self._rows, self._failure, self._unreadable = rows, failure, unreadable
-        self._unrepeatable = unrepeatable
+        self._unrepeatable, self._sources = unrepeatable, sources
         self._refuses = refuses
         self.asked: Sequence[str | None] | None = None
 
@@ -61,12 +62,25 @@ class Tried(FakeExecution):
         self.asked = offsets
         return self._unreadable
 
+    def sources(self) -> Sequence[str]:
+        return self._sources
+
     def unrepeatable(self, read: LastRead) -> Sequence[Thrown]:
         return self._unrepeatable
+
+    def begin(self, checkpoint: Path) -> None:
+        """The code calls its state as the former one did."""
+        self._schema = checkpoint / "state/0/0/_metadata/schema"
+        self._names = self._schema.read_bytes()
 
     def write_schemas(self) -> None:
         if self._refuses is not None:
             raise LostError(self._refuses)
+        try:
+            self._schema.parent.mkdir(exist_ok=True)
+            self._schema.write_bytes(self._names)
+        except FileNotFoundError as gone:
+            raise LostError("The copy was removed.") from gone
 
     def family_columns(self) -> dict[int, Columns]:
         return {}
@@ -119,8 +133,12 @@ class World:
     def start(self, name: str, tried: Tried | None = None, *, ends: bool = False) -> object:
         """As the script does."""
         self.executions[name] = execution = tried or Tried()
-        launch = SimpleNamespace(as_trial=lambda *_, **__: SimpleNamespace(_jsq=execution))
-        return self.launch(name, launch, ends=ends)
+
+        def as_trial(_: str, checkpoint: str, **__: object) -> SimpleNamespace:
+            execution.begin(Path(checkpoint.removeprefix("file:")))
+            return SimpleNamespace(_jsq=execution)
+
+        return self.launch(name, SimpleNamespace(as_trial=as_trial), ends=ends)
 
     def launch(self, name: str, launch: object, *, ends: bool = False) -> object:
         session = cast(SparkSession, self.session)
@@ -185,12 +203,13 @@ def test_queries_that_make_their_batch_are_compatible_and_the_script_ends_where_
 
 
 def test_every_query_has_its_own_verdict(tmp_path: Path) -> None:
-    world = World(tmp_path, folders=["a", "b", "c"])
+    world = World(tmp_path, folders=["a", "b", "c", "d"])
 
     def script() -> None:
         world.start("a", Tried(rows=None, failure=[SCHEMA]))
         world.start("b", Tried(unreadable=[Thrown("MappingException", "no")]))
         world.start("c", Tried(unrepeatable=[Thrown("Error", "Wrong basePath /b for /a/1.json")]))
+        world.start("d", Tried(sources=["KafkaV2[Subscribe[other, more]]"]))
         world.start("new")
 
     info = world.perform(script)
@@ -199,6 +218,7 @@ def test_every_query_has_its_own_verdict(tmp_path: Path) -> None:
     assert said(info, "a") == ("incompatible", "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE")
     assert said(info, "b") == ("incompatible", "SOURCE_KIND_CHANGED")
     assert said(info, "c") == ("incompatible", "SOURCE_PATH_CHANGED")
+    assert said(info, "d") == ("unknown", "SOURCE_TOPICS_CHANGED")
     assert said(info, "new") == ("compatible", None)
     assert "without state" in str(info.queries["new"].note)
 
