@@ -4,12 +4,14 @@ from datetime import timedelta
 from html.parser import HTMLParser
 from itertools import combinations
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkpoint.cli.render.graph import Node, forest
+from sparkpoint.cli.render.history import Restores, Uses
 from sparkpoint.cli.render.lanes import Picture, lay_out
 from sparkpoint.cli.render.page import tree_page
 from sparkpoint.savepoint import Savepoint
@@ -17,6 +19,7 @@ from sparkpoint.savepoint.uses import Restored
 from tests.unit.cli.running import run, run_well
 from tests.unit.cli.values import NOW, identity, savepoint
 
+SERVER = "http://localhost:8333"
 _EMPTY = frozenset({"meta", "path", "circle"})
 
 
@@ -26,12 +29,14 @@ class _Seen(HTMLParser):
     def __init__(self, page: str) -> None:
         super().__init__()
         self.open: list[str] = []
+        self.elements: set[str] = set()
         self.attributes: list[tuple[str, str, str]] = []
         self.texts: list[str] = []
         self.feed(page)
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.add(tag)
         self.attributes += [(tag, name, value or "") for name, value in attrs]
         if tag not in _EMPTY:
             self.open.append(tag)
@@ -47,8 +52,15 @@ class _Seen(HTMLParser):
         return [value for t, n, value in self.attributes if (t, n) == (tag, name)]
 
 
-def _page(*savepoints: Savepoint, repository: str = "/data/savepoints") -> str:
-    return "".join(tree_page(savepoints, {}, {}, repository=repository, now=NOW))
+def _page(
+    *savepoints: Savepoint,
+    uses: Uses = MappingProxyType({}),
+    restores: Restores = MappingProxyType({}),
+    repository: str = "/data/savepoints",
+) -> str:
+    return "".join(
+        tree_page(savepoints, uses, restores, repository=repository, endpoint_url=SERVER, now=NOW)
+    )
 
 
 def _laid_out(parents: list[int | None]) -> Picture:
@@ -147,10 +159,17 @@ def test_it_tells_where_a_savepoint_went() -> None:
     one = savepoint("one")
     restores = {one.id: (Restored("/data/trial", "fork", NOW - timedelta(hours=1)),)}
 
-    page = "".join(tree_page([one], {}, restores, repository="/data/my savepoints", now=NOW))
+    page = _page(one, restores=restores, repository="/data/my savepoints")
 
     assert "restored to /data/trial (fork, 1 h ago)" in page
     assert "restore shop/visits/one --repository &#x27;/data/my savepoints&#x27; --to" in page
+
+
+def test_the_command_that_restores_names_the_s3_server() -> None:
+    on_s3 = _page(savepoint("x"), repository="s3://lake/sp")
+
+    assert f"--repository s3://lake/sp --endpoint-url {SERVER} --to TARGET" in on_s3
+    assert SERVER not in _page(savepoint("x"), repository="/data/sp")
 
 
 @pytest.mark.usefixtures("repository")
