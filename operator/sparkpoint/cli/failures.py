@@ -72,6 +72,9 @@ _EXITS: Final = {
         "ConflictError": Exit.REFUSED,
         "RefusedError": Exit.REFUSED,
     },
+    "sparkpoint.cli.work.newfile": {
+        "UnwritableError": Exit.FAILED,
+    },
 }
 """Module -> class -> how the command ends; by name, so that nothing is loaded for it."""
 

@@ -193,6 +193,32 @@ def test_the_command_that_restores_names_the_s3_server() -> None:
     assert SERVER not in _page(savepoint("x"), repository="/data/sp")
 
 
+@pytest.mark.parametrize("target", ["/proc/x.html", "x" * 255])
+@pytest.mark.usefixtures("repository")
+def test_a_file_that_cannot_be_written_is_told_by_its_name(target: str) -> None:
+    outcome = run("log", "--html", target)
+
+    assert outcome.code == 1
+    assert outcome.err.startswith(f"Error: Cannot write {target}: ")
+    assert "SPARKPOINT_DEBUG" not in outcome.err
+
+
+@pytest.mark.usefixtures("repository")
+def test_a_disk_that_is_full_leaves_what_was_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("tree.html").write_text("before")
+    # A device that is always full takes the place of the file that grows.
+    monkeypatch.setattr(Path, "with_name", lambda *_: Path("full"))
+    Path("full").symlink_to("/dev/full")
+
+    outcome = run("log", "--html", "tree.html")
+
+    assert (
+        outcome.err
+        == "Error: Cannot write tree.html: No space left on device. Name another file.\n"
+    )
+    assert Path("tree.html").read_text() == "before"
+
+
 @pytest.mark.usefixtures("repository")
 def test_the_command_writes_a_page_that_is_whole() -> None:
     document = run_well("log", "--html", "tree.html", "--json").document
