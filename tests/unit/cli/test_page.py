@@ -141,7 +141,7 @@ def _page_of(words: Sequence[str]) -> str:
     """With one of the words wherever somebody else's may be."""
     # Names like these are refused when a manifest is read; the page does not count on it.
     about = dict(zip(("namespace", "job", "name"), words, strict=False))
-    gone = Parent.model_construct(id=identity("gone"), **about)
+    gone = Parent.model_construct(None, id=identity("gone"), **about)
     queries = [query_info(words[3]), query_info("visits")]
     one = savepoint("one", revision=words[4], tags=(words[5],), queries=queries)
     other = savepoint("other", hours=9)
