@@ -16,11 +16,11 @@ from airflow.sdk.exceptions import AirflowFailException
 from sparkpoint.airflow.dagkit import (
     CONNECTION,
     POOL,
-    RETRY_DELAY,
     job_params,
     jobs_of,
     largest_map,
     notifiers,
+    scheduled_args,
     setting,
     sights_of,
 )
@@ -35,8 +35,7 @@ PURPOSE = "drill"
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
     max_active_runs=1,
-    # What was begun is ended before more is begun.
-    default_args={"retries": 2, "retry_delay": RETRY_DELAY, "weight_rule": "upstream"},
+    default_args=scheduled_args(retries=2),
     params={
         **job_params(),
         "pick": Param("newest", type="string", enum=["newest", "random"]),

@@ -19,11 +19,11 @@ from airflow.utils.types import DagRunType
 from sparkpoint.airflow.dagkit import (
     CONNECTION,
     POOL,
-    RETRY_DELAY,
     job_params,
     jobs_of,
     largest_map,
     notifiers,
+    scheduled_args,
     setting,
     sights_of,
 )
@@ -41,8 +41,7 @@ PURPOSE = "savepoint"
     max_active_runs=1,
     # Nobody can take a savepoint of the past.
     allowed_run_types=[DagRunType.SCHEDULED, DagRunType.MANUAL],
-    # What was begun is ended before more is begun.
-    default_args={"retries": 3, "retry_delay": RETRY_DELAY, "weight_rule": "upstream"},
+    default_args=scheduled_args(retries=3),
     params={
         **job_params(),
         "every": Param(

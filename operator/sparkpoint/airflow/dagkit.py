@@ -24,6 +24,7 @@ __all__ = [
     "jobs_of",
     "largest_map",
     "notifiers",
+    "scheduled_args",
     "setting",
     "sights_of",
     "switch",
@@ -64,6 +65,11 @@ POOL: Final = setting("POOL", "sparkpoint")
 """Bounds how many savepoints are under way at once; it has to count deferred tasks."""
 CONNECTION: Final = setting("CONN_ID", "kubernetes_default")
 RETRY_DELAY: Final = _retry_delay()
+
+
+def scheduled_args(*, retries: int) -> dict[str, Any]:
+    """Of all tasks of a DAG that runs by the calendar: what was begun is ended before more is."""
+    return {"retries": retries, "retry_delay": RETRY_DELAY, "weight_rule": "upstream"}
 
 
 def notifiers() -> list[Any]:

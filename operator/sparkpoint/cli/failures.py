@@ -5,12 +5,78 @@ out. A class that is not in the table takes the code of its nearest ancestor tha
 """
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from sparkpoint.cli.exits import Exit
 
 __all__ = ["Failure", "as_document", "explain"]
+
+_EXITS: Final = {
+    "sparkpoint.storage.errors": {
+        "StorageError": Exit.FAILED,
+        "NotFoundError": Exit.NOT_FOUND,
+        "BadLocationError": Exit.USAGE,
+        "AlreadyExistsError": Exit.REFUSED,
+        "ChangedError": Exit.REFUSED,
+        "UnsupportedError": Exit.REFUSED,
+        "TooLargeError": Exit.DAMAGED,
+    },
+    "sparkpoint.checkpoint.errors": {
+        "CheckpointError": Exit.FAILED,
+        "NotACheckpointError": Exit.NOT_FOUND,
+        "NothingCommittedError": Exit.NOT_FOUND,
+        "UnknownFormatError": Exit.REFUSED,
+        "CannotRewindError": Exit.REFUSED,
+        "DamagedError": Exit.DAMAGED,
+        "IncompleteError": Exit.DAMAGED,
+    },
+    "sparkpoint.savepoint.errors": {
+        "SavepointError": Exit.FAILED,
+        "NotARepositoryError": Exit.NOT_FOUND,
+        "NoSuchSavepointError": Exit.NOT_FOUND,
+        "NoQueryError": Exit.NOT_FOUND,
+        "BadNameError": Exit.USAGE,
+        "NewerFormatError": Exit.REFUSED,
+        "NameTakenError": Exit.REFUSED,
+        "AmbiguousError": Exit.REFUSED,
+        "UnsafeStoreError": Exit.REFUSED,
+        "CollectorBusyError": Exit.REFUSED,
+        "ProtectedError": Exit.REFUSED,
+        "MisplacedError": Exit.REFUSED,
+        "TargetNotEmptyError": Exit.REFUSED,
+        "TargetChangedError": Exit.REFUSED,
+        "TargetBusyError": Exit.REFUSED,
+        "SinkConflictError": Exit.REFUSED,
+        "DoubtfulStateError": Exit.REFUSED,
+        "DamagedError": Exit.DAMAGED,
+    },
+    "sparkpoint.state.errors": {
+        "StateError": Exit.FAILED,
+        "UnsupportedStateError": Exit.REFUSED,
+        "MisplacedStateError": Exit.REFUSED,
+        "NothingToDoError": Exit.REFUSED,
+        "PendingBatchError": Exit.REFUSED,
+        "NoSuchStateError": Exit.NOT_FOUND,
+        "AmbiguousStateError": Exit.REFUSED,
+        "BadQueryError": Exit.USAGE,
+    },
+    "sparkpoint.api.errors": {
+        "InvalidResourceError": Exit.REFUSED,
+    },
+    "sparkpoint.cli.jobs.errors": {
+        "ClusterError": Exit.FAILED,
+        "NoClusterError": Exit.USAGE,
+        "NotFoundError": Exit.NOT_FOUND,
+        "AlreadyExistsError": Exit.REFUSED,
+        "ConflictError": Exit.REFUSED,
+        "RefusedError": Exit.REFUSED,
+    },
+    "sparkpoint.cli.work.newfile": {
+        "UnwritableError": Exit.FAILED,
+    },
+}
+"""Module -> class -> how the command ends; by name, so that nothing is loaded for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,102 +139,9 @@ def _sentence(error: Exception) -> str:
 
 def _exits() -> dict[type, Exit]:
     """Of the trees that are loaded: an error of another one cannot have been raised."""
-    loaded = [tree for module, tree in _TREES.items() if module in sys.modules]
-    return {kind: code for tree in loaded for kind, code in tree().items()}
-
-
-def _of_storage() -> dict[type, Exit]:
-    from sparkpoint.storage import errors
-
     return {
-        errors.StorageError: Exit.FAILED,
-        errors.NotFoundError: Exit.NOT_FOUND,
-        errors.BadLocationError: Exit.USAGE,
-        errors.AlreadyExistsError: Exit.REFUSED,
-        errors.ChangedError: Exit.REFUSED,
-        errors.UnsupportedError: Exit.REFUSED,
-        errors.TooLargeError: Exit.DAMAGED,
+        getattr(sys.modules[module], name): code
+        for module, codes in _EXITS.items()
+        if module in sys.modules
+        for name, code in codes.items()
     }
-
-
-def _of_checkpoint() -> dict[type, Exit]:
-    from sparkpoint.checkpoint import errors
-
-    return {
-        errors.CheckpointError: Exit.FAILED,
-        errors.NotACheckpointError: Exit.NOT_FOUND,
-        errors.NothingCommittedError: Exit.NOT_FOUND,
-        errors.UnknownFormatError: Exit.REFUSED,
-        errors.CannotRewindError: Exit.REFUSED,
-        errors.DamagedError: Exit.DAMAGED,
-        errors.IncompleteError: Exit.DAMAGED,
-    }
-
-
-def _of_savepoint() -> dict[type, Exit]:
-    from sparkpoint.savepoint import errors
-
-    return {
-        errors.SavepointError: Exit.FAILED,
-        errors.NotARepositoryError: Exit.NOT_FOUND,
-        errors.NoSuchSavepointError: Exit.NOT_FOUND,
-        errors.NoQueryError: Exit.NOT_FOUND,
-        errors.BadNameError: Exit.USAGE,
-        errors.NewerFormatError: Exit.REFUSED,
-        errors.NameTakenError: Exit.REFUSED,
-        errors.AmbiguousError: Exit.REFUSED,
-        errors.UnsafeStoreError: Exit.REFUSED,
-        errors.CollectorBusyError: Exit.REFUSED,
-        errors.ProtectedError: Exit.REFUSED,
-        errors.MisplacedError: Exit.REFUSED,
-        errors.TargetNotEmptyError: Exit.REFUSED,
-        errors.TargetChangedError: Exit.REFUSED,
-        errors.TargetBusyError: Exit.REFUSED,
-        errors.SinkConflictError: Exit.REFUSED,
-        errors.DoubtfulStateError: Exit.REFUSED,
-        errors.DamagedError: Exit.DAMAGED,
-    }
-
-
-def _of_state() -> dict[type, Exit]:
-    from sparkpoint.state import errors
-
-    return {
-        errors.StateError: Exit.FAILED,
-        errors.UnsupportedStateError: Exit.REFUSED,
-        errors.MisplacedStateError: Exit.REFUSED,
-        errors.NothingToDoError: Exit.REFUSED,
-        errors.PendingBatchError: Exit.REFUSED,
-        errors.NoSuchStateError: Exit.NOT_FOUND,
-        errors.AmbiguousStateError: Exit.REFUSED,
-        errors.BadQueryError: Exit.USAGE,
-    }
-
-
-def _of_api() -> dict[type, Exit]:
-    from sparkpoint.api import errors
-
-    return {errors.InvalidResourceError: Exit.REFUSED}
-
-
-def _of_jobs() -> dict[type, Exit]:
-    from sparkpoint.cli.jobs import errors
-
-    return {
-        errors.ClusterError: Exit.FAILED,
-        errors.NoClusterError: Exit.USAGE,
-        errors.NotFoundError: Exit.NOT_FOUND,
-        errors.AlreadyExistsError: Exit.REFUSED,
-        errors.ConflictError: Exit.REFUSED,
-        errors.RefusedError: Exit.REFUSED,
-    }
-
-
-_TREES: dict[str, Callable[[], dict[type, Exit]]] = {
-    "sparkpoint.storage.errors": _of_storage,
-    "sparkpoint.checkpoint.errors": _of_checkpoint,
-    "sparkpoint.savepoint.errors": _of_savepoint,
-    "sparkpoint.state.errors": _of_state,
-    "sparkpoint.api.errors": _of_api,
-    "sparkpoint.cli.jobs.errors": _of_jobs,
-}

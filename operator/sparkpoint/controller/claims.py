@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 CLAIM_NAME: Final = "sparkpoint-served-by"
 _TERMS: Final = Terms(holder=120.0, others=180.0)
 _RENEWAL: Final = 30.0
+_PATIENCE: Final = 5.0
+"""Seconds at the end, for all namespaces: a pod that ends is not waited for much longer."""
 
 
 class _Claim:
@@ -78,15 +80,22 @@ class Claims:
 
     async def give_back(self) -> None:
         """For the next one, which has another name than we, so that it need not wait."""
-        for namespace, claim in self._claims.items():
-            try:
-                await claim.lease.give_back()
-            except ClusterError as error:
-                logger.debug("The claim on %s could not be given back: %s", namespace, error)
+        try:
+            async with asyncio.timeout(_PATIENCE), asyncio.TaskGroup() as tasks:
+                for namespace, claim in self._claims.items():
+                    tasks.create_task(self._give_back(namespace, claim))
+        except TimeoutError:
+            logger.debug("Not all claims could be given back within %.0f s", _PATIENCE)
 
     def notes(self) -> Sequence[str]:
         """A sentence for each namespace that another release serves."""
         return [claim.told for claim in self._claims.values() if claim.told]
+
+    async def _give_back(self, namespace: str, claim: _Claim) -> None:
+        try:
+            await claim.lease.give_back()
+        except ClusterError as error:
+            logger.debug("The claim on %s could not be given back: %s", namespace, error)
 
     async def _renew(self, namespace: str, claim: _Claim) -> None:
         try:

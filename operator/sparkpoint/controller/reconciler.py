@@ -169,6 +169,10 @@ class JobReconciler:
         Kubernetes ends what the job owns with it; data stays.
         """
         now, deleted = self._clock(), parse_time(metadata(body).get("deletionTimestamp"))
+        key, phase = key_of(body), _phase(body)
+        self._metrics.seen("job", key, phase)
+        figures = JobFigures(phase=phase, degraded=Reason.RECORD_UNREADABLE.value)
+        self._metrics.figures(key, figures)
         told = Event(reason="RecordUnreadable", message=str(error), warning=True)
         await self._events.tell(body, told, occasion="record", now=now)
         if deleted is None:
@@ -179,14 +183,9 @@ class JobReconciler:
 
     async def _show_unreadable(self, body: Object, error: RecordError, now: datetime) -> None:
         """Say that the job needs a person, and leave all else of its status to whoever wrote it."""
-        key = key_of(body)
-        phase = _phase(body)
-        self._metrics.seen("job", key, phase)
-        told = JobFigures(phase=phase, degraded=Reason.RECORD_UNREADABLE.value)
-        self._metrics.figures(key, told)
         status = with_degraded(body.get("status") or {}, str(error), now)
         if status is not None:
-            await self._replace_status(key, {**body, "status": status})
+            await self._replace_status(key_of(body), {**body, "status": status})
 
     async def _tell(self, seen: Observation, decision: Decision) -> None:
         """Before it is written down: afterwards this pass does not come again."""

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from sparkpoint.state.errors import UnsupportedStateError
+from sparkpoint.state.errors import UnsupportedStateError, WorkFolderError
 from sparkpoint.state.records import Record
 
 __all__ = ["Difference", "Totals", "buckets_for", "counted", "differences", "room_for"]
@@ -81,8 +81,13 @@ def differences(
     if buckets == 1:
         yield from _compared(gather(before), gather(after), totals)
         return
-    _deal(before, folder, "before", buckets)
-    _deal(after, folder, "after", buckets)
+    try:
+        _deal(before, folder, "before", buckets)
+        _deal(after, folder, "after", buckets)
+    except OSError as error:
+        raise WorkFolderError(
+            f"{folder} cannot hold the rows: {error.strerror}. Give another folder with --work-dir."
+        ) from error
     for number in range(buckets):
         old, new = folder / f"before-{number}", folder / f"after-{number}"
         yield from _compared(gather(_read(old)), gather(_read(new)), totals)

@@ -59,6 +59,10 @@ def test_a_checkpoint_without_a_committed_batch(here: Path) -> None:
         ("--parent", "", "empty"),
         ("--revision", "a\nb", "line breaks"),
         ("--revision", "\x1b[31m", "control"),
+        ("--revision", "a\u2028b", "line breaks"),
+        ("--revision", "a\u202eb", "direction"),
+        ("--revision", "a\u2066b", "direction"),
+        ("--revision", "\udcff", "bytes"),
     ],
 )
 def test_words_that_would_mislead(here: Path, option: str, value: str, word: str) -> None:
@@ -70,6 +74,23 @@ def test_words_that_would_mislead(here: Path, option: str, value: str, word: str
     assert word in outcome.err
     assert not (here / "r").exists()
     whole_afterwards()
+
+
+@pytest.mark.parametrize(
+    "revision",
+    [
+        "1\N{NO-BREAK SPACE}000",
+        "版\N{IDEOGRAPHIC SPACE}2",
+        "a\N{SOFT HYPHEN}b",
+        "👩\N{ZERO WIDTH JOINER}💻",
+    ],
+)
+def test_a_revision_is_any_text_of_one_line(here: Path, revision: str) -> None:
+    make_checkpoint(here / "ck")
+
+    made = run_well(*CREATE, "--revision", revision, "--json").document
+
+    assert made["savepoint"]["revision"] == revision
 
 
 def test_a_query_that_is_not_there(here: Path) -> None:

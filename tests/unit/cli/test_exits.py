@@ -1,11 +1,13 @@
 """Which error ends with which exit code; nothing foreseeable shows a traceback."""
 
+import importlib
 import json
 from collections.abc import Iterator
 
 import pytest
 
 from sparkpoint.checkpoint import errors as checkpoint
+from sparkpoint.cli import failures
 from sparkpoint.cli.failures import as_document, explain
 from sparkpoint.savepoint import Repository
 from sparkpoint.savepoint import errors as savepoint
@@ -101,6 +103,12 @@ def test_every_error_of_the_four_trees_has_an_exit_code() -> None:
     missing = foreseen - {kind for kind, _ in CASES} - {AmbiguousReferenceError}
 
     assert not missing
+
+
+def test_the_table_names_only_errors_that_there_are() -> None:
+    for module, codes in failures._EXITS.items():
+        for name in codes:
+            assert issubclass(getattr(importlib.import_module(module), name), Exception)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Help pages and the reference: every example in them is run."""
 
+import json
 import shlex
 import subprocess
 import sys
@@ -148,3 +149,14 @@ def test_the_reference_describes_every_command_and_option(name: str) -> None:
     options = [param for param in command.params if isinstance(param, click.Option)]
     missing = [o for param in options for o in param.opts if o.startswith("--") and o not in text]
     assert missing == []
+
+
+@pytest.mark.usefixtures("repository")
+def test_the_reference_has_the_shape_of_a_savepoint() -> None:
+    _, _, rest = REFERENCE.read_text().partition("```json\n")
+    told = json.loads(rest.partition("```")[0])
+
+    (made,) = run_well("savepoint", "list", "--json").document["savepoints"]
+
+    assert list(told) == list(made)
+    assert list(told["queries"][0]) == list(made["queries"][0])

@@ -1,22 +1,28 @@
 """The tree of versions in a browser: the picture, and that words of others stay words."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from html.parser import HTMLParser
 from itertools import combinations
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkpoint.cli.render.graph import Node, forest
+from sparkpoint.cli.render.history import Restores, Uses
 from sparkpoint.cli.render.lanes import Picture, lay_out
 from sparkpoint.cli.render.page import tree_page
 from sparkpoint.savepoint import Savepoint
+from sparkpoint.savepoint.manifest import Parent
 from sparkpoint.savepoint.uses import Restored
 from tests.unit.cli.running import run, run_well
-from tests.unit.cli.values import NOW, identity, savepoint
+from tests.unit.cli.values import NOW, identity, query_info, savepoint
 
+SERVER = "http://localhost:8333"
 _EMPTY = frozenset({"meta", "path", "circle"})
 
 
@@ -26,12 +32,14 @@ class _Seen(HTMLParser):
     def __init__(self, page: str) -> None:
         super().__init__()
         self.open: list[str] = []
+        self.elements: list[str] = []
         self.attributes: list[tuple[str, str, str]] = []
         self.texts: list[str] = []
         self.feed(page)
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append(tag)
         self.attributes += [(tag, name, value or "") for name, value in attrs]
         if tag not in _EMPTY:
             self.open.append(tag)
@@ -47,8 +55,15 @@ class _Seen(HTMLParser):
         return [value for t, n, value in self.attributes if (t, n) == (tag, name)]
 
 
-def _page(*savepoints: Savepoint, repository: str = "/data/savepoints") -> str:
-    return "".join(tree_page(savepoints, {}, {}, repository=repository, now=NOW))
+def _page(
+    *savepoints: Savepoint,
+    uses: Uses = MappingProxyType({}),
+    restores: Restores = MappingProxyType({}),
+    repository: str = "/data/savepoints",
+) -> str:
+    return "".join(
+        tree_page(savepoints, uses, restores, repository=repository, endpoint_url=SERVER, now=NOW)
+    )
 
 
 def _laid_out(parents: list[int | None]) -> Picture:
@@ -122,14 +137,32 @@ def test_jobs_have_colours_of_their_own_over_all_trees() -> None:
     assert sorted(seen.values("circle", "class")) == ["k0", "k1"]
 
 
-def test_words_of_others_stay_text() -> None:
-    evil = "<script>alert(1)</script>\"'&"
-    seen = _Seen(_page(savepoint("x", revision=evil, tags=(evil,)), repository=f"/data/{evil}"))
+def _page_of(words: Sequence[str]) -> str:
+    """With one of the words wherever somebody else's may be."""
+    # Names like these are refused when a manifest is read; the page does not count on it.
+    about = dict(zip(("namespace", "job", "name"), words, strict=False))
+    gone = Parent.model_construct(None, id=identity("gone"), **about)
+    queries = [query_info(words[3]), query_info("visits")]
+    one = savepoint("one", revision=words[4], tags=(words[5],), queries=queries)
+    other = savepoint("other", hours=9)
+    return _page(
+        replace(other, manifest=other.manifest.model_copy(update={"parent": gone})),
+        replace(one, manifest=one.manifest.model_copy(update=about)),
+        uses={one.id: [words[6]]},
+        restores={one.id: [Restored(words[7], words[8], NOW)]},
+        repository=words[9],
+    )
 
-    assert not seen.open
-    assert not seen.values("script", "src")
-    assert f"/data/{evil}" in seen.texts
-    assert f"rev {evil} " in seen.texts
+
+def test_words_of_others_stay_text() -> None:
+    evil = [f"<b onclick=alert({number})>\"'&" for number in range(10)]
+
+    page, plain = _Seen(_page_of(evil)), _Seen(_page_of([f"word {n}" for n in range(10)]))
+
+    assert not page.open
+    assert page.elements == plain.elements
+    assert [each[:2] for each in page.attributes] == [each[:2] for each in plain.attributes]
+    assert [word for word in evil if word not in "".join(page.texts)] == []
 
 
 def test_the_page_fetches_nothing_and_says_so() -> None:
@@ -147,10 +180,43 @@ def test_it_tells_where_a_savepoint_went() -> None:
     one = savepoint("one")
     restores = {one.id: (Restored("/data/trial", "fork", NOW - timedelta(hours=1)),)}
 
-    page = "".join(tree_page([one], {}, restores, repository="/data/my savepoints", now=NOW))
+    page = _page(one, restores=restores, repository="/data/my savepoints")
 
     assert "restored to /data/trial (fork, 1 h ago)" in page
     assert "restore shop/visits/one --repository &#x27;/data/my savepoints&#x27; --to" in page
+
+
+def test_the_command_that_restores_names_the_s3_server() -> None:
+    on_s3 = _page(savepoint("x"), repository="s3://lake/sp")
+
+    assert f"--repository s3://lake/sp --endpoint-url {SERVER} --to TARGET" in on_s3
+    assert SERVER not in _page(savepoint("x"), repository="/data/sp")
+
+
+@pytest.mark.parametrize("target", ["/proc/x.html", "x" * 255])
+@pytest.mark.usefixtures("repository")
+def test_a_file_that_cannot_be_written_is_told_by_its_name(target: str) -> None:
+    outcome = run("log", "--html", target)
+
+    assert outcome.code == 1
+    assert outcome.err.startswith(f"Error: Cannot write {target}: ")
+    assert "SPARKPOINT_DEBUG" not in outcome.err
+
+
+@pytest.mark.usefixtures("repository")
+def test_a_disk_that_is_full_leaves_what_was_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("tree.html").write_text("before")
+    # A device that is always full takes the place of the file that grows.
+    monkeypatch.setattr(Path, "with_name", lambda *_: Path("full"))
+    Path("full").symlink_to("/dev/full")
+
+    outcome = run("log", "--html", "tree.html")
+
+    assert (
+        outcome.err
+        == "Error: Cannot write tree.html: No space left on device. Name another file.\n"
+    )
+    assert Path("tree.html").read_text() == "before"
 
 
 @pytest.mark.usefixtures("repository")

@@ -33,6 +33,8 @@ def test_a_savepoint_travels_through_s3_and_back(checkpoint: Path, place: str) -
     assert again["savepoint"]["parent"]["name"] == "one"
     assert again["readBytes"] < made["readBytes"]
     run_well("savepoint", "verify", "--all", *repository)
+    run_well("log", *repository, "--html", "tree.html")
+    assert f"{place}/savepoints --endpoint-url http://" in Path("tree.html").read_text()
     assert (Path("back") / "commits/5").exists()
 
 

@@ -232,6 +232,26 @@ def test_links_and_pipes_are_not_replaced_by_rows(here: Path) -> None:
     assert (here / "link").is_symlink()
 
 
+@pytest.mark.usefixtures("nightly")
+@pytest.mark.parametrize(
+    ("command", "target"),
+    [
+        (("query", "nightly"), "/proc/rows.json"),
+        (("query", "nightly"), "/proc/rows.parquet"),
+        (("diff", "nightly", "nightly"), "/proc/rows.parquet"),
+        (("diff", "nightly", "nightly"), "x" * 255),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_told_by_its_name(
+    command: tuple[str, ...], target: str
+) -> None:
+    outcome = run("state", *command, "--output", target)
+
+    assert outcome.code == 1
+    assert outcome.err.startswith(f"Error: Cannot write {target}: ")
+    assert "growing" not in outcome.err
+
+
 def test_a_diff_tells_counts_and_samples(nightly: Path) -> None:
     run_well("state", "repartition", "nightly", "--partitions", "8")
     store = StoreOf((("k", "string"), ("n", "long")), (("count", "long"),), [{("new", 1): (7,)}])

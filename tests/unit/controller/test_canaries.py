@@ -1,6 +1,7 @@
 """Secrets in every place that a job has for them, and nowhere in what is told of it."""
 
 import json
+import logging
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from itertools import count
@@ -28,7 +29,7 @@ from sparkpoint.controller.errors import (
 )
 from sparkpoint.controller.keys import EPOCH, JOB
 from sparkpoint.controller.podfacts import label
-from sparkpoint.controller.secrets import redaction_of
+from sparkpoint.controller.secrets import discreet, redaction_of
 from sparkpoint.runtime.model import SavepointRequest, StopRequest
 from tests.unit.controller.fakecluster import FakeCluster
 from tests.unit.controller.fakedrivers import FakeAgent
@@ -136,6 +137,22 @@ def test_no_secret_is_logged_of_an_object_that_somebody_refuses_and_quotes(
     assert "denied" in log.getvalue()
     # The last one is in the text of the script, where nothing says that it is one.
     assert [each for each in IN_SPEC[:7] if each in log.getvalue()] == []
+
+
+def test_what_a_refusal_came_of_is_not_logged_beside_it() -> None:
+    with logged("json") as log:
+        try:
+            with discreet(redaction_of(SPEC_WITH_SECRETS)):
+                try:
+                    raise ValueError(f"bad answer: {IN_SPEC[0]}")
+                except ValueError as error:
+                    raise UnavailableError(f"denied: {IN_SPEC[0]}") from error
+        except UnavailableError:
+            logging.getLogger(__name__).exception("It was refused")
+
+    assert "denied: [redacted]" in log.getvalue()
+    assert "Traceback" in log.getvalue()
+    assert IN_SPEC[0] not in log.getvalue()
 
 
 def told(simulation: Simulation, asked: _Asked) -> Iterator[tuple[str, str]]:

@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from sparkpoint.controller import claims
 from sparkpoint.controller.claims import CLAIM_NAME, Claims
-from sparkpoint.controller.cluster import LEASES
+from sparkpoint.controller.cluster import LEASES, Kind, Object
 from sparkpoint.controller.errors import (
     ConflictError,
     ForbiddenError,
@@ -206,3 +207,27 @@ def test_what_was_given_back_is_the_next_ones_at_once_and_never_another_s() -> N
     asyncio.run(releases.one.give_back())
 
     assert releases.serve(releases.other, after=40) == [True]
+
+
+def test_all_are_given_back_at_once_and_an_api_server_that_hangs_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(claims, "_PATIENCE", 0.05)
+    releases, namespaces = Releases(), [f"shop-{number}" for number in range(20)]
+    for namespace in namespaces:
+        releases.serve(releases.one, namespace=namespace)
+    asked: list[str] = []
+
+    async def hang(_: Kind, namespace: str, __: str) -> Object:
+        asked.append(namespace)
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    monkeypatch.setattr(releases.cluster, "get", hang)
+
+    async def give_back() -> None:
+        await asyncio.wait_for(releases.one.give_back(), 10)
+
+    asyncio.run(give_back())
+
+    assert asked == namespaces

@@ -575,6 +575,9 @@ def test_a_record_that_cannot_be_read_does_not_hold_a_deletion_up() -> None:
 
     assert simulation.run_pass().released
     assert "RecordUnreadable" in simulation.events()
+    metrics = simulation.operator.metrics.render()
+    assert 'reason="RecordUnreadable"' in metrics
+    assert 'sparkpoint_operator_resources{kind="job",phase="Running"} 1' in metrics
 
 
 def test_a_paused_job_is_left_as_it_is_until_it_goes_on_or_is_deleted() -> None:

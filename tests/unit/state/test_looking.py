@@ -19,6 +19,7 @@ from sparkpoint.state.errors import (
     MissingLibraryError,
     NoSuchStateError,
     UnsupportedStateError,
+    WorkFolderError,
 )
 from sparkpoint.state.query import QueryRequest, query_state
 from sparkpoint.state.selection import Selection
@@ -377,6 +378,13 @@ def test_keys_that_occur_several_times_are_refused_and_not_counted_wrongly(
 
     with pytest.raises(UnsupportedStateError, match="occurs several times"):
         list(differences(old, new, totals=Totals(), buckets=count, folder=tmp_path / "b"))
+
+
+def test_a_folder_that_cannot_hold_the_rows_is_told() -> None:
+    rows = [(b"k", b"v")]
+
+    with pytest.raises(WorkFolderError, match=r"^/proc/b cannot hold the rows: .*--work-dir"):
+        list(differences(rows, rows, totals=Totals(), buckets=2, folder=Path("/proc/b")))
 
 
 def test_large_state_goes_through_the_disk() -> None:

@@ -1,5 +1,7 @@
 """`sparkpoint savepoint create`, `restore` and `copy`: where bytes move. The rest: catalogue.py."""
 
+import re
+
 import click
 
 from sparkpoint.cli.answer import Answer, Settings
@@ -15,6 +17,12 @@ from sparkpoint.cli.options import (
 
 __all__ = ["savepoint"]
 
+_UNFIT = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+"""Control characters, separators of lines and paragraphs, what turns the direction of a text, and
+bytes that are no text."""
+
 
 def _not_empty(_: click.Context, option: click.Parameter, value: str | None) -> str | None:
     """A variable of a shell that is not set must not choose something."""
@@ -24,8 +32,8 @@ def _not_empty(_: click.Context, option: click.Parameter, value: str | None) -> 
 
 
 def _one_line(_: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    if value is not None and not value.isprintable():
-        words = f"{value!r} has line breaks or control characters"
+    if value is not None and _UNFIT.search(value):
+        words = f"{value!r} has line breaks, control characters, another direction or stray bytes"
         raise click.BadParameter(f"{words}, which would tear lists and logs.", param=option)
     return value
 

@@ -9,14 +9,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from sparkpoint.api.validation import validate
 from sparkpoint.cli.answer import Answer, Settings
 from sparkpoint.cli.jobs.cluster import Object
 from sparkpoint.cli.jobs.documents import status_document
 from sparkpoint.cli.jobs.facts import metadata, moment_of, spec_of, status_of
 from sparkpoint.cli.jobs.finding import find_job
 from sparkpoint.cli.jobs.session import Place, open_cluster
-from sparkpoint.cli.jobs.specs import Difference, differences, patch_between
-from sparkpoint.cli.render.text import age, size, table, word
+from sparkpoint.cli.jobs.specs import (
+    Difference,
+    differences,
+    differences_as_written,
+    patch_between,
+)
+from sparkpoint.cli.render.text import age, repository_options, size, table, word
 
 __all__ = ["Comparison", "compare_jobs"]
 
@@ -28,7 +34,8 @@ def compare_jobs(settings: Settings, place: Place, first: str, second: str) -> A
     """Both, once."""
     cluster = open_cluster(place)
     compared = Comparison(find_job(cluster, first), find_job(cluster, second))
-    return Answer(document=compared.document(), text=compared.text(datetime.now(UTC)))
+    text = compared.text(datetime.now(UTC))
+    return Answer(document=compared.document(), text=text, notes=compared.notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +52,7 @@ class Comparison:
             "changes": [each.document() for each in self._changes()],
             "sameOrigin": self.same_origin,
             "diff": self.diff_command,
+            "notes": list(self.notes),
         }
 
     def text(self, now: datetime) -> str:
@@ -58,6 +66,17 @@ class Comparison:
         return "\n\n".join(part for part in parts if part)
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """Which specs cannot be read, such as those for a newer version."""
+        mistakes = {metadata(body)["name"]: validate(spec_of(body)) for body in self._both}
+        return tuple(
+            f"{name}: this version of sparkpoint cannot read {', '.join(e.path for e in found)}; "
+            "the two specs are compared as they are written, without defaults."
+            for name, found in mistakes.items()
+            if found
+        )
+
+    @property
     def same_origin(self) -> bool | None:
         """Whether both epochs began with one savepoint; None if one of them began with none."""
         origins = [(status_of(body).get("restoredFrom") or {}).get("id") for body in self._both]
@@ -66,15 +85,12 @@ class Comparison:
     @property
     def diff_command(self) -> str | None:
         """That compares the state of their last savepoints; None without two in one repository."""
-        given = [(spec_of(body).get("savepoints") or {}).get("repository") for body in self._both]
-        places = {each and str(each).rstrip("/") for each in given}
+        place, other = (_repository(spec_of(body)) for body in self._both)
         savepoints = [(status_of(b).get("lastSavepoint") or {}).get("id") for b in self._both]
-        if len(places) > 1 or None in (*places, *savepoints):
+        if not place or place != other or None in savepoints:
             return None
         words = [str(each)[:_SHOWN_ID] for each in savepoints]
-        return shlex.join(
-            ["sparkpoint", "state", "diff", *words, "--repository", *map(str, places)]
-        )
+        return shlex.join(["sparkpoint", "state", "diff", *words, *place])
 
     @property
     def _both(self) -> tuple[Object, Object]:
@@ -82,6 +98,8 @@ class Comparison:
 
     def _changes(self) -> list[Difference]:
         current, other = spec_of(self.first), spec_of(self.second)
+        if self.notes:
+            return differences_as_written(current, other)
         return differences(current, patch_between(current, other))
 
     def _about_origin(self) -> str:
@@ -102,6 +120,14 @@ class Comparison:
             values = [each.get(name, _NONE) for each in facts]
             if values != [_NONE, _NONE]:
                 yield [name, *values]
+
+
+def _repository(spec: Object) -> list[str]:
+    """The options that name it; none if the job has none."""
+    savepoints, storage = spec.get("savepoints") or {}, spec.get("storage") or {}
+    uri = str(savepoints.get("repository") or "").rstrip("/")
+    endpoint = savepoints.get("endpointUrl") or storage.get("endpointUrl")
+    return repository_options(uri, endpoint) if uri else []
 
 
 def _facts(body: Object, now: datetime) -> dict[str, str]:

@@ -13,6 +13,7 @@ __all__ = [
     "AssignmentError",
     "Difference",
     "differences",
+    "differences_as_written",
     "merged",
     "patch_between",
     "put",
@@ -170,6 +171,11 @@ def merged(spec: Document, patch: Document) -> Document:
 def differences(current: Document, patch: Document) -> list[Difference]:
     """What a patch changes, field by field, for people."""
     return _differences(_whole(current), patch, "spec")
+
+
+def differences_as_written(current: Document, wanted: Document) -> list[Difference]:
+    """The same of specs that this version may not know; a default counts if only one says it."""
+    return _differences(current, _patch(current, wanted), "spec")
 
 
 def _differences(old: Any, patch: Document, above: str) -> list[Difference]:

@@ -13,7 +13,7 @@ from sparkpoint.cli.render.graph import Node, forest
 from sparkpoint.cli.render.history import Restores, Uses, restored_text, tree_nodes
 from sparkpoint.cli.render.lanes import Line, lay_out
 from sparkpoint.cli.render.savepoints import batches, savepoint_text
-from sparkpoint.cli.render.text import age, count, moment, size
+from sparkpoint.cli.render.text import age, count, moment, repository_options, size
 from sparkpoint.savepoint import Savepoint
 
 __all__ = ["tree_page"]
@@ -59,6 +59,7 @@ def tree_page(
     restores: Restores,
     *,
     repository: str,
+    endpoint_url: str | None,
     now: datetime,
 ) -> Iterator[str]:
     """The whole document, piece by piece; `savepoints` newest first."""
@@ -77,8 +78,9 @@ def tree_page(
     }
     for tree in forest(tree_nodes(savepoints, uses, restores, now)):
         yield from _tree(tree, known, jobs, now)
+    place = repository_options(repository, endpoint_url)
     for each in savepoints:
-        yield _whole(each, uses, restores, repository, now)
+        yield _whole(each, uses, restores, place, now)
     yield "</body></html>\n"
 
 
@@ -168,15 +170,13 @@ def _row(savepoint: Savepoint, node: Node, colour: int, now: datetime) -> str:
 
 
 def _whole(
-    savepoint: Savepoint, uses: Uses, restores: Restores, repository: str, now: datetime
+    savepoint: Savepoint, uses: Uses, restores: Restores, place: Sequence[str], now: datetime
 ) -> str:
     """What opens at a click: all that `savepoint show` tells, and how to get it back."""
     lines = [f"used by {use}" for use in uses.get(savepoint.id, ())]
     lines += [f"restored to {each}" for each in restored_text(savepoint, restores, now)]
     happened = "\n".join(["", "", *lines]) if lines else ""
-    command = shlex.join(
-        ["sparkpoint", "savepoint", "restore", savepoint.key, "--repository", repository]
-    )
+    command = shlex.join(["sparkpoint", "savepoint", "restore", savepoint.key, *place])
     text = f"{savepoint_text(savepoint, now)}{happened}\n\n{command} --to TARGET"
     return (
         f'<section class="all" id="{savepoint.id}"><a class="close" href="#">close</a>'

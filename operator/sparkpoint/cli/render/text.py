@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 __all__ = ["age", "bar_line", "count", "fields", "moment", "new_share", "seconds", "size", "table"]
-__all__ += ["one_line", "word"]
+__all__ += ["one_line", "repository_options", "word"]
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _AGES = (("min", 60.0, 60.0), ("h", 3600.0, 48.0), ("d", 86400.0, 60.0), ("mo", 2629800.0, 24.0))
@@ -66,6 +66,14 @@ def word(value: object) -> str:
 def one_line(text: str) -> str:
     """What somebody wrote, in a place that has one line for it."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def repository_options(uri: str, endpoint_url: str | None) -> list[str]:
+    """What leads to a repository, in a command that is shown."""
+    words = ["--repository", uri]
+    if endpoint_url and uri.startswith(("s3://", "s3a://")):
+        words += ["--endpoint-url", endpoint_url]
+    return words
 
 
 def new_share(new: int, total: int) -> str:

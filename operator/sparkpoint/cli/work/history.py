@@ -68,7 +68,12 @@ def write_page(
     found = _history(settings, location, job)
     uri = found.repository.store.uri
     page = tree_page(
-        found.savepoints, found.uses, found.restores, repository=uri, now=datetime.now(UTC)
+        found.savepoints,
+        found.uses,
+        found.restores,
+        repository=uri,
+        endpoint_url=settings.endpoint_url,
+        now=datetime.now(UTC),
     )
     write_pieces(target, page)
     text = f"Wrote {count(len(found.savepoints), 'savepoint')} to {target}: open it in a browser."

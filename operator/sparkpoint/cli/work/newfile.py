@@ -1,17 +1,37 @@
 """Text files that are there only when they are whole."""
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["write_pieces"]
+__all__ = ["UnwritableError", "write_pieces", "writing"]
+
+
+class UnwritableError(Exception):
+    """A file that somebody named cannot be written."""
+
+
+@contextmanager
+def writing(target: Path | None) -> Iterator[None]:
+    """Say which file it is that the system refuses; None if none is written."""
+    try:
+        yield
+    except OSError as error:
+        if target is None:
+            raise
+        # Not the error's own text, which names the file that was to become the target.
+        reason = os.strerror(error.errno) if error.errno else error
+        raise UnwritableError(f"Cannot write {target}: {reason}. Name another file.") from error
 
 
 def write_pieces(target: Path, pieces: Iterable[str]) -> None:
     """Write them to a new file, which then takes the place of what is there."""
     growing = target.with_name(f".{target.name}.growing")
-    try:
-        with growing.open("w", encoding="utf-8") as file:
-            file.writelines(pieces)
-        growing.replace(target)
-    finally:
-        growing.unlink(missing_ok=True)
+    with writing(target):
+        try:
+            with growing.open("w", encoding="utf-8") as file:
+                file.writelines(pieces)
+            growing.replace(target)
+        finally:
+            growing.unlink(missing_ok=True)

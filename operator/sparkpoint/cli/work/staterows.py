@@ -16,7 +16,7 @@ from sparkpoint.cli.render.staterows import (
     rows_table,
 )
 from sparkpoint.cli.render.text import count
-from sparkpoint.cli.work.newfile import write_pieces
+from sparkpoint.cli.work.newfile import write_pieces, writing
 from sparkpoint.cli.work.places import open_repository
 from sparkpoint.state.arrow import write_parquet
 from sparkpoint.state.changefile import ChangeFile
@@ -118,7 +118,8 @@ def _write(found: StateRows, form: str, target: Path) -> int:
     if not target.parent.is_dir():
         raise BadQueryError(f"the directory {str(target.parent)!r} does not exist: make it first.")
     if form == "parquet":
-        return write_parquet(found.batches(), target)
+        with writing(target):
+            return write_parquet(found.batches(), target)
     rows, total = found.rows(), 0
 
     def counted() -> Iterator[dict[str, Plain]]:
@@ -140,7 +141,8 @@ def compare_states(
     request = DiffRequest(
         selection=wanted.selection, samples=wanted.samples, work_folder=wanted.work_dir
     )
-    with shown_progress(settings) as progress, ChangeFile(wanted.output) as file:
+    output = wanted.output
+    with shown_progress(settings) as progress, writing(output), ChangeFile(output) as file:
         stores = diff_state(repository, before, after, request, take=file.take, progress=progress)
     differing = sum(s.totals.added + s.totals.removed + s.totals.changed for s in stores)
     document = {
@@ -149,11 +151,11 @@ def compare_states(
         "after": savepoint_document(after),
         "same": differing == 0,
         "stores": [diff_document(store) for store in stores],
-        "output": str(wanted.output) if wanted.output else None,
+        "output": str(output) if output else None,
     }
     text = diff_text(before.key, after.key, stores)
-    if wanted.output is not None:
-        text += f"\nWrote {count(differing, 'difference')} to {wanted.output}"
+    if output is not None:
+        text += f"\nWrote {count(differing, 'difference')} to {output}"
     elif differing == 0:
         text += "\nThe state is the same."
     return Answer(document=document, text=text, notes=tuple(progress.notes))

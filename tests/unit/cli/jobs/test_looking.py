@@ -1,6 +1,7 @@
 """`job list`, `status`, `wait` and `logs`: over HTTP, against a small API server."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -123,6 +124,70 @@ def test_jobs_of_other_origins_and_repositories_are_told_as_such(shop: ApiServer
     assert "state diff" not in text
     assert "began" not in run_well("job", "compare", "visits", "new").out
     assert run("job", "compare", "a", "nobody").code == 4
+
+
+@pytest.mark.parametrize("field", [{"turbo": {"level": 1}}, {"suspend": "perhaps"}])
+def test_a_spec_that_cannot_be_read_is_compared_as_it_is_written(
+    shop: ApiServer, field: dict[str, Any]
+) -> None:
+    began = {"name": "x", "id": "a" * 64}
+    for name, more in (("known", {}), ("newer", field)):
+        body = job(name, restoredFrom=began, lastSavepoint=began)
+        body["spec"] |= more
+        body["spec"]["sparkConf"] = {"spark.my.password": f"hidden of {name}"}
+        shop.put(body)
+
+    text = run_well("job", "compare", "known", "newer")
+    document = run_well("job", "compare", "newer", "known", "--json").document
+
+    (name,) = field
+    assert "Their present epochs began with the same savepoint." in text.out
+    assert "sparkpoint state diff" in text.out
+    assert f"  spec.{name}" in text.out
+    assert f"newer: this version of sparkpoint cannot read spec.{name}" in text.err
+    assert "known:" not in text.err
+    assert "hidden of" not in text.out
+    assert document["notes"] == [text.err.removeprefix("Note: ").strip()]
+    assert any(change["path"].startswith(f"spec.{name}") for change in document["changes"])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "options"),
+    [
+        ({}, {}, ""),
+        ({"savepoints": "http://a:1"}, {"savepoints": "http://b:1"}, None),
+        ({"savepoints": "http://a:1"}, {}, None),
+        ({"savepoints": "http://a:1"}, {"storage": "http://a:1"}, " --endpoint-url http://a:1"),
+        ({"savepoints": "http://a:1", "storage": "http://b:1"}, {"storage": "http://b:1"}, None),
+    ],
+)
+def test_two_s3_servers_are_two_repositories(
+    shop: ApiServer, first: dict[str, str], second: dict[str, str], options: str | None
+) -> None:
+    _put_with_endpoints(shop, "s3://data/sp", first, second)
+
+    command = run_well("job", "compare", "a", "b", "--json").document["diff"]
+
+    of_both = f"sparkpoint state diff {'a' * 12} {'b' * 12} --repository s3://data/sp"
+    assert command == (None if options is None else f"{of_both}{options}")
+
+
+def test_a_folder_is_one_repository_whatever_the_s3_server(shop: ApiServer) -> None:
+    _put_with_endpoints(shop, "/data/sp", {"storage": "http://a:1"}, {"storage": "http://b:1"})
+
+    command = run_well("job", "compare", "a", "b", "--json").document["diff"]
+
+    assert command.endswith(" --repository /data/sp")
+
+
+def _put_with_endpoints(shop: ApiServer, repository: str, *endpoints: dict[str, str]) -> None:
+    for name, given in zip("ab", endpoints, strict=True):
+        body = job(name, lastSavepoint={"name": name, "id": name * 64})
+        body["spec"]["savepoints"] = {"repository": repository}
+        body["spec"]["storage"] = {"volumes": [{"claimName": "data", "mountPath": "/data"}]}
+        for section, url in given.items():
+            body["spec"].setdefault(section, {})["endpointUrl"] = url
+        shop.put(body)
 
 
 def test_the_document_of_a_status_is_the_operators_own_but_for_its_record(shop: ApiServer) -> None:
