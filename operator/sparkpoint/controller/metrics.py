@@ -193,6 +193,12 @@ class Metrics:
             "Passes that wait for their turn.",
             [({}, self.pulse.waiting)],
         )
+        yield from family(
+            "sparkpoint_operator_lists_pending",
+            "gauge",
+            "Lists of resources that have not ended once, so that nothing is known of these.",
+            [({}, self.pulse.unlisted)],
+        )
         last = self.pulse.ended_at
         yield from family(
             "sparkpoint_last_pass_timestamp_seconds",
