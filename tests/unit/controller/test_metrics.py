@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -290,9 +291,8 @@ def test_of_a_job_that_nobody_looks_at_it_is_not_told_whether_it_runs() -> None:
 
 def test_no_savepoint_is_too_old_of_a_job_that_is_paused() -> None:
     metrics, key = Metrics(now=lambda: 2000.0), Key("shop", "visits")
-    moments = {"savepoint_at": 1.0, "missing_since": 1.0, "verified_at": 1.0}
-    known = JobFigures(expected=True, interval=60.0, bytes=1, new_bytes=1, **moments)
-    metrics.figures(key, known)
+    known = JobFigures(expected=True, interval=60.0, savepoint_at=1.0, bytes=1, verified_at=1.0)
+    metrics.figures(key, replace(known, missing_since=1.0, new_bytes=1))
 
     metrics.paused(key, "Running")
 

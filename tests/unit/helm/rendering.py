@@ -23,7 +23,7 @@ class _Loader(yaml.CSafeLoader):
     """In C: the definitions are long. And `1e3` is a number, as it is to the API server."""
 
 
-_Loader.add_implicit_resolver(  # type: ignore[no-untyped-call]
+_Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[0-9]+(\.[0-9]*)?[eE][0-9]+$"), list("0123456789")
 )
 
