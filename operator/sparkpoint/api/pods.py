@@ -184,6 +184,10 @@ class _Role(Record):
 class Driver(_Role):
     """The driver pod."""
 
+    disruption_budget: bool = True
+    """Keep the running driver from being evicted, so that a drain of its node waits for a person.
+    Without it a drain ends the driver at a boundary, and the job goes on elsewhere."""
+
 
 class DynamicAllocation(Record):
     """Spark asks for executors as it needs them."""
