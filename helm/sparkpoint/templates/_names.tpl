@@ -42,8 +42,8 @@ http://{{ include "sparkpoint.operator" . }}.{{ .Release.Namespace }}.svc:{{ .Va
 
 {{/* What selects the operator's pods: a Deployment's selector cannot change later. */}}
 {{- define "sparkpoint.selector" -}}
-app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: operator
 {{- end -}}
 
@@ -51,8 +51,8 @@ app.kubernetes.io/component: operator
 {{- define "sparkpoint.labels" -}}
 {{- $component := index . 1 -}}
 {{- with index . 0 -}}
-app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: {{ $component }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}

@@ -31,7 +31,7 @@ tolerations:
 {{- end -}}
 
 {{- define "sparkpoint.hookContainer" -}}
-image: {{ include "sparkpoint.image" . }}
+image: {{ include "sparkpoint.image" . | quote }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
 resources:
   requests:

@@ -95,7 +95,7 @@
 {{- define "sparkpoint.airflowAccounts" -}}
 {{- range .Values.airflow.serviceAccounts }}
 - kind: ServiceAccount
-  name: {{ .name }}
-  namespace: {{ .namespace }}
+  name: {{ .name | quote }}
+  namespace: {{ .namespace | quote }}
 {{- end }}
 {{- end -}}

@@ -15,6 +15,7 @@ from sparkpoint.api.pods import (
     Script,
 )
 from sparkpoint.api.policies import (
+    Checkpoint,
     RestoreFrom,
     RetentionRule,
     RollbackTarget,
@@ -79,6 +80,8 @@ _FOREIGN = "correct the name, or move it to hadoopConf"
 _PREFIXED = "leave out the prefix spark.hadoop, or move it to sparkConf"
 _OWNED = ", ".join(f"'{key}'" for key in sorted(OWNED_CONF))
 
+_LONGEST_STOP: Final = 86400.0
+"""Seconds: the bound of the agent, which the process of a driver has without these models."""
 _NAME = re.compile(rf"[a-z]([-a-z0-9]{{0,{LONGEST_JOB_NAME - 2}}}[a-z0-9])?")
 
 _SHAPES = (
@@ -115,6 +118,19 @@ _SHAPES = (
 )
 
 _POLICIES = (
+    rule(
+        Checkpoint,
+        # CEL's durations know no days.
+        lambda kept: (
+            kept.timeout == "1d"
+            or ("d" not in kept.timeout and kept.timeout.seconds <= _LONGEST_STOP)
+        ),
+        field="timeout",
+        cel="self.timeout == '1d' || "
+        "(!self.timeout.contains('d') && duration(self.timeout) <= duration('24h'))",
+        message="an agent takes no stop that may last longer than a day",
+        remedy="write 24h or less",
+    ),
     rule(
         State,
         lambda state: (

@@ -18,7 +18,18 @@ Path = tuple[str | int, ...]
 """Keys and indices from the root of the document."""
 
 _LONGEST_VALUE = 60
-_PRIVATE = frozenset({"args", "env", "envFrom", "hadoopConf", "podTemplate", "sparkConf"})
+_PRIVATE = frozenset(
+    {
+        "args",
+        "endpointUrl",
+        "env",
+        "envFrom",
+        "hadoopConf",
+        "podTemplate",
+        "repositories",
+        "sparkConf",
+    }
+)
 """Fields in which people put secrets: of what is below them nothing is shown."""
 
 

@@ -11,6 +11,7 @@ from sparkpoint.api.scalars import (
     EnvName,
     EnvValue,
     FieldPath,
+    MavenRepository,
     Memory,
     MountPath,
     ObjectKey,
@@ -89,7 +90,7 @@ class Dependencies(Record):
     """Maven coordinates, group:artifact:version, fetched when the driver starts."""
     exclude_packages: Artifacts = ()
     """group:artifact to leave out of what `packages` pulls in."""
-    repositories: Artifacts = ()
+    repositories: Annotated[tuple[MavenRepository, ...], Field(max_length=128)] = ()
     """Maven repositories to look in besides the central one."""
 
 
@@ -182,6 +183,10 @@ class _Role(Record):
 
 class Driver(_Role):
     """The driver pod."""
+
+    disruption_budget: bool = True
+    """Keep the running driver from being evicted, so that a drain of its node waits for a person.
+    Without it a drain ends the driver at a boundary, and the job goes on elsewhere."""
 
 
 class DynamicAllocation(Record):

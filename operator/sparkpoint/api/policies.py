@@ -89,7 +89,8 @@ class Checkpoint(Record):
     interval: Duration | None = None
     """Trigger interval for queries whose script sets none; health is measured against it."""
     timeout: Duration = Duration("60s")
-    """How long a running batch may take to commit when the job stops at a boundary."""
+    """How long a running batch may take to commit when the job stops at a boundary: 24h
+    at most."""
     guarantee: Guarantee = Guarantee.EXACTLY_ONCE
     """ExactlyOnce: sources and sinks that cannot keep it are refused where they can be known.
     AtLeastOnce: they are not."""

@@ -34,6 +34,7 @@ from sparkpoint.controller.logs import LogFormat, configure_logs
 from sparkpoint.controller.metrics import Metrics
 from sparkpoint.controller.permissions import check_permissions
 from sparkpoint.controller.settings import configure
+from sparkpoint.controller.watches import watched
 from sparkpoint.controller.wiring import Operator, put_together, utc_now
 
 __all__ = ["main"]
@@ -237,7 +238,7 @@ def _claims(cluster: Cluster, claimant: str) -> Claims:
 async def _serve(ground: _Ground, operator: Operator, claims: Claims) -> None:
     registry, options = kopf.OperatorRegistry(), ground.options
     register(registry, operator)
-    _log_in(registry, ground.cluster, watches=_KINDS * max(1, len(options.namespaces)))
+    _log_in(registry, ground, watches=_KINDS * max(1, len(set(options.namespaces))))
 
     def notes() -> Sequence[str]:
         return [*ground.clock.notes(), *claims.notes()]
@@ -281,13 +282,17 @@ async def _check_resources(cluster: ApiServer, namespaces: Sequence[str]) -> Non
             ) from error
 
 
-def _log_in(registry: kopf.OperatorRegistry, cluster: ApiServer, *, watches: int) -> None:
+def _log_in(registry: kopf.OperatorRegistry, ground: _Ground, *, watches: int) -> None:
     """With connections that are counted: kopf itself opens one for each of a thousand requests that
     it has at once, and each has a quarter of a megabyte of buffers."""
+    pulse = ground.metrics.pulse
+    pulse.expect(watches)
 
     @kopf.on.login(registry=registry)
     async def log_in(**_: Any) -> kopf.AiohttpSession:
-        info = kopf.ConnectionInfo(**await cluster.credentials())
+        info = kopf.ConnectionInfo(**await ground.cluster.credentials())
         connector = aiohttp.TCPConnector(limit=watches + _CONNECTIONS, ssl=info.as_ssl_context())
-        session = aiohttp.ClientSession(connector=connector, headers=info.as_http_headers())
+        session = aiohttp.ClientSession(
+            connector=connector, headers=info.as_http_headers(), trace_configs=[watched(pulse)]
+        )
         return kopf.AiohttpSession(server=info.server, aiohttp_session=session)

@@ -8,7 +8,7 @@ knew when it acted last is old. Ages are reckoned when the page is read; all els
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from sparkpoint.controller.keys import Key
@@ -124,10 +124,10 @@ class Metrics:
         self._resources[kind, phase] += 1
 
     def paused(self, key: Key, phase: str) -> None:
-        """Nobody looks at it any more: what may change by itself is not told."""
+        """Nobody looks at it any more: what may change by itself is not told, nor are savepoints,
+        as no newer ones are taken: the same as of a job that was paused before we began."""
         self.seen("job", key, phase)
-        known = self._jobs.get(key, JobFigures())
-        self.figures(key, replace(known, phase=phase, ready=None))
+        self.figures(key, JobFigures(phase=phase))
 
     def figures(self, key: Key, figures: JobFigures) -> None:
         """What is told of a job from now on."""
@@ -192,6 +192,12 @@ class Metrics:
             "gauge",
             "Passes that wait for their turn.",
             [({}, self.pulse.waiting)],
+        )
+        yield from family(
+            "sparkpoint_operator_lists_pending",
+            "gauge",
+            "Lists of resources that have not ended once, so that nothing is known of these.",
+            [({}, self.pulse.unlisted)],
         )
         last = self.pulse.ended_at
         yield from family(

@@ -26,6 +26,10 @@ class Activity:
     """Whether this operator is the one that acts."""
     jobs: int = 0
     """How many jobs are known."""
+    unlisted: int = 0
+    """Lists that have not ended once: nothing is known of what is on them."""
+    unlisted_since: float | None = None
+    """Since when they have been asked for."""
     waiting: int = 0
     """Passes that wait for their turn."""
     waiting_since: float | None = None
@@ -45,6 +49,9 @@ def stall(now: float, seen: Activity) -> str:
         return ""
     if seen.running_since is not None and now - seen.running_since > _LONGEST_PASS:
         return f"A pass has been running for {now - seen.running_since:.0f} s."
+    if seen.unlisted_since is not None and now - seen.unlisted_since > _SILENCE:
+        silence = f"{now - seen.unlisted_since:.0f} s"
+        return f"{seen.unlisted} kinds of resources could not be listed once for {silence}."
     since = _last_sign(seen)
     if since is None or now - since <= _SILENCE:
         return ""
@@ -74,6 +81,8 @@ class Pulse:
         self._waiting: dict[object, float] = {}
         self._running: dict[object, float] = {}
         self._ended: float | None = None
+        self._expected, self._expected_since = 0, 0.0
+        self._listed: set[str] = set()
         self.ended_at: float | None = None
         """When a pass ended last, as people count time."""
 
@@ -81,6 +90,19 @@ class Pulse:
     def waiting(self) -> int:
         """Passes that wait for their turn."""
         return len(self._waiting)
+
+    @property
+    def unlisted(self) -> int:
+        """Lists that have not ended once."""
+        return max(0, self._expected - len(self._listed))
+
+    def expect(self, lists: int) -> None:
+        """So many are asked for from now on."""
+        self._expected, self._expected_since = lists, self._monotonic()
+
+    def listed(self, path: str) -> None:
+        """The list of this path has ended, be it of nothing."""
+        self._listed.add(path)
 
     @contextmanager
     def wait(self) -> Iterator[Callable[[], None]]:
@@ -103,6 +125,8 @@ class Pulse:
         return Activity(
             acts=acts,
             jobs=jobs,
+            unlisted=self.unlisted,
+            unlisted_since=self._expected_since if self.unlisted else None,
             waiting=len(self._waiting),
             waiting_since=next(iter(self._waiting.values()), None),
             running_since=next(iter(self._running.values()), None),

@@ -16,6 +16,12 @@ BLOT: Final = "[redacted]"
 _SENSITIVE: Final = re.compile(
     r"secret|passw(or)?d|passphrase|token|credential|(access|private|api|account)[._-]?key", re.I
 )
+_KEY: Final = re.compile(r"(^|[._-]|(?-i:(?<=[a-z0-9])(?=K)))key$", re.I)
+"""The last word is `key`: STORAGE_KEY and storageKey, and not monkey."""
+_OF_ROWS: Final = re.compile(
+    r"(foreign|join|merge|partition|public|record|row|sort)[._-]?key$", re.I
+)
+"""A key that opens nothing. PRIMARY_KEY does: so Azure calls one of two."""
 _HARMLESS: Final = re.compile(
     r"(file|path|dir|directory|provider|class|type|enabled|name|renewer)s?$", re.I
 )
@@ -29,7 +35,9 @@ goes by them."""
 
 def is_sensitive(name: str) -> bool:
     """Whether a variable or a property of this name holds a secret."""
-    return bool(_SENSITIVE.search(name)) and not _HARMLESS.search(name)
+    if _SENSITIVE.search(name):
+        return not _HARMLESS.search(name)
+    return bool(_KEY.search(name)) and not _OF_ROWS.search(name)
 
 
 class Redaction:

@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 
 from sparkpoint.api.common import Record
 from sparkpoint.api.cron import Cron
-from sparkpoint.api.scalars import EXPECTED, Cpu, Duration, Location, Memory, MountPath, Url
+from sparkpoint.api.scalars import (
+    EXPECTED,
+    Cpu,
+    Duration,
+    Location,
+    MavenRepository,
+    Memory,
+    MountPath,
+    Url,
+)
 
 NOW = datetime(2026, 11, 16, 13, 47, 12, tzinfo=UTC)
 
@@ -130,6 +139,7 @@ class Places(Record):
     location: Location | None = None
     mount: MountPath | None = None
     url: Url | None = None
+    maven: MavenRepository | None = None
     cpu: Cpu | None = None
 
 
@@ -142,6 +152,9 @@ class Places(Record):
         ("mount", "/data"),
         ("url", "http://s3:8333"),
         ("url", "https://s3.example.com/path"),
+        ("url", "https://s3.example.com/a@b"),
+        ("maven", "https://nexus.example.com/maven"),
+        ("maven", "file:///opt/maven"),
         ("cpu", "500m"),
         ("cpu", "1.5"),
         ("cpu", "2"),
@@ -163,6 +176,9 @@ def test_text_is_taken(field: str, text: str) -> None:
         ("mount", "data"),
         ("mount", "/data/"),
         ("url", "s3:8333"),
+        ("url", "http://user:password@s3:8333"),
+        ("url", "https://user@s3.example.com/path"),
+        ("maven", "https://user:password@nexus.example.com/maven"),
         ("cpu", "0m"),
         ("cpu", "half"),
     ],

@@ -37,7 +37,9 @@ from tests.unit.controller.simulation import NAME, NAMESPACE, SPEC, Simulation
 from tests.unit.controller.test_correlation import logged
 
 MARK = "CANARY"
-IN_SPEC = [f"{MARK}-{number}-in-the-spec" for number in range(8)]
+IN_SPEC = [f"{MARK}-{number}-in-the-spec" for number in range(10)]
+NAMED = [each for each in IN_SPEC if each != IN_SPEC[7]]
+"""But for the one in the text of the script, where nothing says that it is one."""
 TOKENS = (f"{MARK}-token-{number}" for number in count())
 STORED = f"{MARK}-in-a-secret"
 
@@ -47,12 +49,14 @@ SPEC_WITH_SECRETS: dict[str, Any] = {
     "sparkConf": {
         "spark.hadoop.fs.s3a.secret.key": IN_SPEC[0],
         "spark.kafka.sasl.password": IN_SPEC[1],
+        "spark.hadoop.fs.s3a.encryption.key": IN_SPEC[8],
     },
     "hadoopConf": {"fs.s3a.access.key": IN_SPEC[2]},
     "storage": {"secretName": "s3"},
     "driver": {
         "env": [
             {"name": "DB_PASSWORD", "value": IN_SPEC[3]},
+            {"name": "STORAGE_KEY", "value": IN_SPEC[9]},
             {"name": "STORED", "valueFrom": {"secretKeyRef": {"name": "s3", "key": "other"}}},
         ],
         "envFrom": [{"secretRef": {"name": "s3"}}],
@@ -135,8 +139,7 @@ def test_no_secret_is_logged_of_an_object_that_somebody_refuses_and_quotes(
         go_on(simulation, passes=15, seconds=5)
 
     assert "denied" in log.getvalue()
-    # The last one is in the text of the script, where nothing says that it is one.
-    assert [each for each in IN_SPEC[:7] if each in log.getvalue()] == []
+    assert [each for each in NAMED if each in log.getvalue()] == []
 
 
 def test_what_a_refusal_came_of_is_not_logged_beside_it() -> None:
@@ -188,7 +191,7 @@ def leaks(found: Iterator[tuple[str, str]]) -> list[str]:
 def test_no_secret_is_told_through_an_upgrade_and_failures(monkeypatch: pytest.MonkeyPatch) -> None:
     asked, simulation = _Asked(), simulated()
     asked.listen(monkeypatch)
-    simulation.world.complaint = "cannot log in with " + ", ".join(IN_SPEC[:7])
+    simulation.world.complaint = "cannot log in with " + ", ".join(NAMED)
     simulation.world.answers = lambda pod: {
         "answer": "Failed",
         "message": f"refused {IN_SPEC[0]}",
@@ -220,6 +223,10 @@ def test_no_secret_is_told_through_an_upgrade_and_failures(monkeypatch: pytest.M
         simulation.edit(sparkConf={"spark.ssl.keyPassword": 4711_0815})
         simulation.run_pass()
         assert simulation.condition("Accepted")["reason"] == "InvalidSpec"
+        found += told(simulation, asked)
+        simulation.edit(sparkConf={}, storage={"endpointUrl": f"http://user:{IN_SPEC[0]}@s3"})
+        simulation.run_pass()
+        assert "spec.storage.endpointUrl" in simulation.condition("Accepted")["message"]
         found += told(simulation, asked)
         # A mistake of ours, with a secret in the exception.
         raised = _failing_validation()

@@ -41,6 +41,12 @@ def seen(**facts: Any) -> Activity:
             seen(waiting=1, waiting_since=NOW - 400),
             "No pass has ended for 400 s, and 1 wait.",
         ),
+        # Nothing is known of what there is.
+        (seen(unlisted=2, unlisted_since=NOW - 299), ""),
+        (
+            seen(unlisted=2, unlisted_since=NOW - 301, ended=NOW - 1),
+            "2 kinds of resources could not be listed once for 301 s.",
+        ),
         # One pass that does not end, though others do.
         (seen(jobs=3, running_since=NOW - 899, ended=NOW - 1), ""),
         (
@@ -52,6 +58,8 @@ def seen(**facts: Any) -> Activity:
             Activity(
                 acts=False,
                 jobs=3,
+                unlisted=1,
+                unlisted_since=NOW - 9_000,
                 waiting=2,
                 waiting_since=NOW - 9_000,
                 running_since=NOW - 9_000,
@@ -86,6 +94,21 @@ def test_a_pass_that_never_had_its_turn_is_no_sign_of_life() -> None:
     with pytest.raises(ValueError, match="cancelled"), pulse.wait():
         raise ValueError("cancelled")
 
+    assert pulse.activity(acts=True, jobs=0) == Activity(acts=True)
+
+
+def test_the_pulse_knows_which_lists_have_not_ended() -> None:
+    clock = iter((5.0,))
+    pulse = Pulse(monotonic=lambda: next(clock))
+    assert pulse.activity(acts=True, jobs=0).unlisted_since is None
+
+    pulse.expect(2)
+    for path in ("/api/v1/pods", "/api/v1/pods"):
+        pulse.listed(path)
+
+    seen = pulse.activity(acts=True, jobs=0)
+    assert (seen.unlisted, seen.unlisted_since) == (1, 5.0)
+    pulse.listed("/apis/sparkpoint.dev/v1alpha1/statefulsparkjobs")
     assert pulse.activity(acts=True, jobs=0) == Activity(acts=True)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -286,6 +287,20 @@ def test_of_a_job_that_nobody_looks_at_it_is_not_told_whether_it_runs() -> None:
     page = page_of(simulation)
     assert one(page, "sparkpoint_job_ready", VISITS) is None
     assert len(samples(page, "sparkpoint_operator_job_info")) == 1
+
+
+def test_no_savepoint_is_too_old_of_a_job_that_is_paused() -> None:
+    metrics, key = Metrics(now=lambda: 2000.0), Key("shop", "visits")
+    known = JobFigures(expected=True, interval=60.0, savepoint_at=1.0, bytes=1, verified_at=1.0)
+    metrics.figures(key, replace(known, missing_since=1.0, new_bytes=1))
+
+    metrics.paused(key, "Running")
+
+    paused = metrics.render()
+    assert "sparkpoint_savepoint_" not in "".join(
+        line for line in paused.splitlines() if not line.startswith("#")
+    )
+    assert 'sparkpoint_operator_job_info{namespace="shop",job="visits",phase="Running"} 1' in paused
 
 
 def test_a_job_that_is_changed_or_deleted_is_not_told_as_one_that_does_not_run() -> None:

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from sparkpoint.api import validate_resource
 from sparkpoint.controller.policy import policy_of
 from sparkpoint.lifecycle.world import Policy
-from tests.unit.controller.objects.samples import make_spec
+from sparkpoint.runtime.agent.routes import LONGEST_BUDGET
+from tests.unit.controller.objects.samples import make_spec, minimal
 
 _CHECKPOINT = {"location": "s3://data/checkpoints"}
 _SAVEPOINTS = {"repository": "s3://data/savepoints"}
@@ -107,3 +109,29 @@ def test_policy_of_a_spec(changes: dict[str, Any], expected: dict[str, object]) 
     policy: Policy = policy_of(make_spec(**changes))
 
     assert {name: getattr(policy, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("timeout", "is_taken"),
+    [
+        (f"{LONGEST_BUDGET:.0f}s", True),
+        (f"{LONGEST_BUDGET + 1:.0f}s", False),
+        ("24h", True),
+        ("1d", True),
+        ("24h1ms", False),
+        ("2d", False),
+    ],
+)
+def test_a_stop_may_take_as_long_as_its_agent_allows_and_no_longer(
+    timeout: str, is_taken: bool
+) -> None:
+    resource = {
+        "apiVersion": "sparkpoint.dev/v1alpha1",
+        "kind": "StatefulSparkJob",
+        "metadata": {"name": "visits"},
+        "spec": {**minimal(), "checkpoint": {**_CHECKPOINT, "timeout": timeout}},
+    }
+
+    errors = validate_resource(resource)
+
+    assert [each.path for each in errors] == ([] if is_taken else ["spec.checkpoint.timeout"])

@@ -51,6 +51,7 @@ _FIELDS: dict[str, tuple[Part, Any]] = {
     "driver.env": (_CODE, [{"name": "OTHER", "value": "x"}]),
     "driver.envFrom": (_CODE, [{"secretRef": {"name": "other"}}]),
     "driver.podTemplate": (_CODE, _TEMPLATE),
+    "driver.disruptionBudget": (_CODE, False),
     "executor.instances": (_SIZE, 3),
     "executor.dynamicAllocation.min": (_SIZE, 2),
     "executor.dynamicAllocation.max": (_SIZE, 3),

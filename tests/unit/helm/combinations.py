@@ -2,7 +2,7 @@
 
 from tests.unit.helm.rendering import Object
 
-__all__ = ["COMBINATIONS", "EVERYTHING", "NAMESPACED"]
+__all__ = ["COMBINATIONS", "EVERYTHING", "NAMESPACED", "NUMBERS"]
 
 _WATCHED: Object = {"scope": "Namespaces", "namespaces": ["shop", "lab"]}
 NAMESPACED: Object = {"watch": _WATCHED}
@@ -52,11 +52,35 @@ EVERYTHING: Object = {
     ],
     "priorityClassName": "system-cluster-critical",
 }
+_LAKES = ["1e3", "456", "007", "0x1f"]
+NUMBERS: Object = {
+    **EVERYTHING,
+    "nameOverride": "on",
+    "image": {"repository": "42", "tag": "43"},
+    "watch": {"scope": "Namespaces", "namespaces": _LAKES},
+    "jobs": {"namespaces": _LAKES, "serviceAccount": {"name": "007"}},
+    "serviceAccount": {"name": "1e3"},
+    "monitoring": {
+        **EVERYTHING["monitoring"],
+        "dashboard": {"enabled": True, "namespace": "456"},
+    },
+    "airflow": {
+        "enabled": True,
+        "namespaces": ["456"],
+        "serviceAccounts": [{"namespace": "1e3", "name": "007"}],
+        "configMap": {"enabled": True, "namespace": "456"},
+    },
+    "podLabels": {"team": "7"},
+    "podAnnotations": {"example.com/team": "1e3"},
+    "priorityClassName": "007",
+}
+"""Names that a reader of YAML takes for numbers and booleans."""
 COMBINATIONS: dict[str, Object] = {
     "defaults": {},
     "aggregated": {"rbac": {"aggregate": True}},
     "everything": EVERYTHING,
     "namespaces": NAMESPACED,
+    "numbers": NUMBERS,
     "namespaces-everything": {**EVERYTHING, **NAMESPACED},
     "little": {
         "crds": {"install": False},

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +17,15 @@ __all__ = ["NAMESPACE", "RELEASE", "Object", "Rendered", "refusal", "render"]
 RELEASE = "sparkpoint"
 NAMESPACE = "system"
 Object = dict[str, Any]
+
+
+class _Loader(yaml.CSafeLoader):
+    """In C: the definitions are long. And `1e3` is a number, as it is to the API server."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[0-9]+(\.[0-9]*)?[eE][0-9]+$"), list("0123456789")
+)
 
 
 @dataclass(frozen=True)
@@ -44,19 +54,20 @@ class Rendered:
         return found
 
 
-def render(values: Object | None = None) -> Rendered:
+def render(
+    values: Object | None = None, *, release: str = RELEASE, namespace: str = NAMESPACE
+) -> Rendered:
     """The chart with these values; nobody may change what all share."""
-    return _rendered(json.dumps(values or {}))
+    return _rendered(json.dumps(values or {}), release, namespace)
 
 
 @cache
-def _rendered(values: str) -> Rendered:
-    done = _run(values)
+def _rendered(values: str, name: str, namespace: str) -> Rendered:
+    done = _run(values, name, namespace)
     assert done.returncode == 0, done.stderr
     release = json.loads(done.stdout)
-    hooks = [yaml.load(hook["manifest"], yaml.CSafeLoader) for hook in release["hooks"]]
-    # In C: the definitions are long.
-    objects = [body for body in yaml.load_all(release["manifest"], yaml.CSafeLoader) if body]
+    hooks = [yaml.load(hook["manifest"], _Loader) for hook in release["hooks"]]
+    objects = [body for body in yaml.load_all(release["manifest"], _Loader) if body]
     return Rendered(objects, hooks, release["info"]["notes"], release["manifest"])
 
 
@@ -68,9 +79,11 @@ def refusal(values: Object) -> str:
 
 
 @cache
-def _run(values: str) -> subprocess.CompletedProcess[str]:
+def _run(
+    values: str, release: str = RELEASE, namespace: str = NAMESPACE
+) -> subprocess.CompletedProcess[str]:
     # A dry run tells the notes and the hooks, too, and asks no cluster.
-    command = [str(helm_binary()), "install", RELEASE, str(CHART), f"--namespace={NAMESPACE}"]
+    command = [str(helm_binary()), "install", release, str(CHART), f"--namespace={namespace}"]
     return subprocess.run(
         [*command, "--dry-run=client", "--output=json", "--values=-"],
         input=values,

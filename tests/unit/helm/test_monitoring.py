@@ -22,6 +22,7 @@ _ALERTS = {
     "SparkpointJobDegraded",
     "SparkpointJobNotReady",
     "SparkpointRolledBack",
+    "SparkpointNotListed",
     "SparkpointNotReconciling",
     "SparkpointNoLeader",
     "SparkpointPassesFail",
@@ -166,6 +167,13 @@ def test_savepoints_at_rest_need_no_pass() -> None:
     )
 
     assert counted == {'kind="job"', _HERE}
+
+
+def test_an_operator_that_could_list_nothing_is_told_of_before_it_knows_of_a_job() -> None:
+    rule = _rule("SparkpointNotListed")
+
+    assert selectors(rule["expr"], "sparkpoint_operator_lists_pending") == [{_HERE}]
+    assert "resources" not in rule["expr"]
 
 
 def test_an_operator_whose_passes_all_fail_is_told_of_whatever_the_error() -> None:

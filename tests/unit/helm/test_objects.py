@@ -2,6 +2,7 @@
 
 import gzip
 import re
+from collections.abc import Iterator
 
 import pytest
 
@@ -13,6 +14,11 @@ from tests.unit.helm.knowledge import unknown_fields
 from tests.unit.helm.rendering import NAMESPACE, RELEASE, Object, Rendered, render
 
 _CLUSTERWIDE = {"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"}
+_TEXTS = re.compile(
+    r"(^|/)(name|namespace|serviceAccountName|priorityClassName|image|interval)$|"
+    r"/(labels|annotations|matchLabels|args|resourceNames|values|matchNames)/[^/]+$"
+)
+"""Paths of what the API server takes for a text."""
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
@@ -46,6 +52,24 @@ def test_every_object_has_a_name_its_labels_and_a_namespace_of_its_own(chart: Re
         seen.add((kind, about.get("namespace"), about["name"]))
 
     assert len(seen) == len(chart.objects) + len(chart.hooks)
+
+
+@pytest.mark.parametrize(
+    ("values", "release", "namespace"),
+    [("numbers", "123", "456"), ("everything", "true", "1e3"), ("little", "007", "on")],
+)
+def test_names_that_look_like_numbers_stay_texts(values: str, release: str, namespace: str) -> None:
+    chart = render(COMBINATIONS[values], release=release, namespace=namespace)
+
+    wrong = [
+        f"{body['kind']} {path}: {value!r}"
+        for body in (*chart.objects, *chart.hooks)
+        if body["kind"] != "CustomResourceDefinition"
+        for path, value in _values(body)
+        if _TEXTS.search(path) and not isinstance(value, str)
+    ]
+
+    assert not wrong
 
 
 def test_every_pod_is_restricted(chart: Rendered) -> None:
@@ -110,6 +134,8 @@ def test_every_binding_leads_from_an_account_to_a_role_that_is_there(chart: Rend
             ("spark", space),
             ("theirs", space),
             ("worker", "airflow"),
+            ("007", space),
+            ("007", "1e3"),
         )
 
 
@@ -247,6 +273,21 @@ def test_the_image_is_named_by_tag_or_by_digest() -> None:
         "r/o:t",
         f"sparkpoint.dev/operator@sha256:{'0' * 64}",
     ]
+
+
+def _values(body: object, path: str = "") -> Iterator[tuple[str, object]]:
+    """All that is no mapping and no list, by its path."""
+    match body:
+        case dict():
+            for key, inner in body.items():
+                # Of a key, too: `on: x` is no label `on`.
+                yield from [] if isinstance(key, str) else [(f"{path}/name", key)]
+                yield from _values(inner, f"{path}/{key}")
+        case list():
+            for inner in body:
+                yield from _values(inner, f"{path}/-")
+        case _:
+            yield path, body
 
 
 def _container(chart: Rendered) -> Object:

@@ -310,6 +310,18 @@ def test_the_driver_is_asked_to_stop_and_to_capture_at_its_boundary() -> None:
     assert decision.actions == (ask,)
 
 
+def test_an_agent_that_does_not_take_a_stop_is_told_of() -> None:
+    seen = {"wish": wish(B), "pods": HEALTHY["pods"], "agent": running(OLD)}
+    soon, late = (
+        decide(world(upgrading(Phase.STOP, phase_started=ago(seconds=since)), **seen))
+        for since in (20, 40)
+    )
+
+    assert soon.actions == late.actions
+    told = [each.record.operation for each in (soon, late)]
+    assert ["does not take it" in each.message for each in told if each] == [False, True]
+
+
 def test_a_stop_that_fails_beforehand_leaves_the_job_as_it_was() -> None:
     fact = StopFact(operation="upgrade-7", state="Failed", message="no such bucket")
 

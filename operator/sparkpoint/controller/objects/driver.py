@@ -121,7 +121,7 @@ def driver_objects(
     arguments = _arguments(owner, spec, run, expect=expect, restored=restored)
     return (
         config_map(owner, driver_conf(owner, spec, run), files, name=name, labels=labels),
-        _budget(owner, name=name, labels=labels),
+        *([_budget(owner, name=name, labels=labels)] if spec.driver.disruption_budget else []),
         build_pod(
             owner,
             _defaults(run),

@@ -38,6 +38,16 @@ _NAMED: Final = {
 _ENTRY: Final = ("command", "args", "workingDir")
 _AGAIN: Final = ("restartPolicy", "restartPolicyRules")
 """Newer Kubernetes lets a single container be started again, whatever the pod says."""
+_UNFIT: Final = {
+    "activeDeadlineSeconds": (
+        "would kill a stream that runs well",
+        "remove it: restart and checkpoint.timeout have the deadlines of a job",
+    ),
+    "ephemeralContainers": (
+        "cannot be in a pod that is made",
+        "remove it, and use kubectl debug once the pod runs",
+    ),
+}
 _SPARKS_LABEL: Final = "spark-app-selector"
 _FOR_WORKERS: Final = ("env", "envFrom", "securityContext", "volumeDevices", "volumeMounts")
 
@@ -107,6 +117,7 @@ def _errors(template: Mapping[str, Any], path: str, name: str) -> Iterator[Field
     shape = list(_shape_errors(template.get("spec") or {}, f"{path}.spec"))
     yield from shape
     if not shape:
+        yield from _pod_errors(template.get("spec") or {}, f"{path}.spec")
         yield from _entry_errors(template.get("spec") or {}, f"{path}.spec", name)
 
 
@@ -153,6 +164,12 @@ def _list_errors(key: str, items: Any, path: str) -> Iterator[FieldError]:
         first = key == "containers" and index == 0
         if field and isinstance(item, Mapping) and not first and not item.get(field):
             yield FieldError(f"{at}.{field}", "is missing", "add it: items are told apart by it")
+
+
+def _pod_errors(spec: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    for field, (message, remedy) in _UNFIT.items():
+        if spec.get(field):
+            yield FieldError(f"{path}.{field}", message, remedy)
 
 
 def _entry_errors(spec: Mapping[str, Any], path: str, name: str) -> Iterator[FieldError]:

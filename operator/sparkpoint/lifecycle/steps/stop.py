@@ -19,6 +19,9 @@ _GONE = timedelta(seconds=10)
 _DYING = timedelta(seconds=10)
 """For a driver whose pod vanished to end, and for the watch to show its end: what it commits later
 is computed again. Its directory is left to it anyhow."""
+_DEAF = timedelta(seconds=30)
+"""For an agent to take up a stop that it is asked for at every look."""
+_STOPPING = "Stopping at a boundary."
 
 
 def stop(world: World) -> Step:
@@ -97,10 +100,12 @@ def _ask(world: World, run: Run, driver: PodFact) -> Step:
     world = replace(world, record=_seen(world))
     fact = agent.stop
     if fact is None or (fact.state == "Failed" and fact.operation != operation.id):
-        return wait(world, _request(operation, run), wake=SOON, message="Stopping at a boundary.")
+        late = world.waited() > _DEAF
+        message = "Asking for a stop; the agent does not take it." if late else _STOPPING
+        return wait(world, _request(operation, run), wake=SOON, message=message)
     match fact.state:
         case "Running":
-            return wait(world, wake=SOON, message="Stopping at a boundary.")
+            return wait(world, wake=SOON, message=_STOPPING)
         case "Done":
             return wait(_told(world, fact), wake=SOON, message="Waiting for the driver to end.")
         case "Failed":

@@ -27,13 +27,14 @@ from sparkpoint.runtime.model import (
 from sparkpoint.savepoint.errors import BadNameError
 from sparkpoint.savepoint.names import check_name
 
-__all__ = ["BODY_LIMIT", "LONGEST_WAIT", "Routes"]
+__all__ = ["BODY_LIMIT", "LONGEST_BUDGET", "LONGEST_WAIT", "Routes"]
 
 BODY_LIMIT = 64 * 1024
 LONGEST_WAIT = 60.0
+LONGEST_BUDGET = 86400.0
+"""Seconds; rules of the resource say the same of `checkpoint.timeout`."""
 _BODY_SECONDS = 10.0
 _JOB_SECONDS = 10.0
-_LONGEST_BUDGET = 86400.0
 
 AnyDocument = TypeVar("AnyDocument", bound=Document)
 
@@ -230,7 +231,7 @@ def _check_stop(request: StopRequest) -> None:
         _check_savepoint(request.savepoint)
         _checked(request.savepoint_name, "savepoint")
     budget = request.budget_seconds
-    if budget is not None and not 0 <= budget <= _LONGEST_BUDGET:
+    if budget is not None and not 0 <= budget <= LONGEST_BUDGET:
         raise RefusalError(
-            400, "BadRequest", f"budget_seconds must be from 0 to {_LONGEST_BUDGET:.0f}."
+            400, "BadRequest", f"budget_seconds must be from 0 to {LONGEST_BUDGET:.0f}."
         )

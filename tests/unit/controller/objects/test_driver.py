@@ -261,6 +261,12 @@ def test_the_budget_protects_exactly_this_driver() -> None:
     assert pod["metadata"]["labels"]["sparkpoint.dev/attempt"] == "7"
 
 
+def test_a_driver_without_a_budget_may_be_evicted() -> None:
+    built = _built(driver={"disruptionBudget": False})
+
+    assert [each["kind"] for each in built] == ["ConfigMap", "Pod"]
+
+
 _TEMPLATE = {
     "metadata": {"labels": {"team": "shop", "sparkpoint.dev/job": "another"}},
     "spec": {

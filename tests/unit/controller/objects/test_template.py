@@ -49,6 +49,14 @@ _MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"spec": {"containers": [{"restartPolicy": "Always"}]}},
         "podTemplate.spec.containers[0].restartPolicy",
     ),
+    "a container for debugging": (
+        {"spec": {"ephemeralContainers": [{"name": "look"}]}},
+        "podTemplate.spec.ephemeralContainers",
+    ),
+    "a time after which it is killed": (
+        {"spec": {"activeDeadlineSeconds": 3600}},
+        "podTemplate.spec.activeDeadlineSeconds",
+    ),
     "another command of it": (
         {"spec": {"containers": [{"command": ["sh"]}]}},
         "podTemplate.spec.containers[0].command",
