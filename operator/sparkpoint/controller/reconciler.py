@@ -11,6 +11,7 @@ from sparkpoint.controller.cache import ObjectCache
 from sparkpoint.controller.cluster import JOBS, Cluster, Object, find, metadata
 from sparkpoint.controller.correlation import correlation_id, relate
 from sparkpoint.controller.errors import (
+    ClusterError,
     ConflictError,
     ForbiddenError,
     RecordError,
@@ -249,10 +250,13 @@ class JobReconciler:
         for action in decision.actions:
             try:
                 with discreet(seen.redaction):
-                    await self._executor.perform(action, seen, decision.record)
+                    aside = await self._executor.perform(action, seen, decision.record)
             except (ForbiddenError, UnprocessableError) as error:
                 await self._refused(seen, decision, action, error)
                 return Requeue(seconds=min(_wait(decision), _REFUSED))
+            if aside is not None:
+                occasion = f"operation {decision.record.sequence} aside"
+                await self._tell_refusal(seen, aside, occasion)
         if decision.actions or operation is None:
             self._obstacles.clear(key)
             self._refusals.clear(key)
@@ -300,8 +304,11 @@ class JobReconciler:
         self._obstacles.note(seen.job.key, error, run=run, now=seen.world.now)
         if isinstance(action, StartWorker):
             self._refusals.note(seen.job.key, action.name, error, now=seen.world.now)
-        told = Event(reason="ObjectRefused", message=explained(error), warning=True)
         occasion = f"operation {decision.record.sequence} {run.attempt if run else ''}"
+        await self._tell_refusal(seen, error, occasion)
+
+    async def _tell_refusal(self, seen: Observation, error: ClusterError, occasion: str) -> None:
+        told = Event(reason="ObjectRefused", message=explained(error), warning=True)
         await self._events.tell(seen.job.body, told, occasion=occasion, now=seen.world.now)
         ends = isinstance(error, ForbiddenError) and error.is_of_ending_namespace
         logger.log(logging.DEBUG if ends else logging.WARNING, "%s: %s", seen.job.key, error)
