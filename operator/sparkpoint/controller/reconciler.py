@@ -14,6 +14,7 @@ from sparkpoint.controller.errors import (
     ClusterError,
     ConflictError,
     ForbiddenError,
+    NotFoundError,
     RecordError,
     UnprocessableError,
 )
@@ -151,11 +152,12 @@ class JobReconciler:
         """The watch is believed while nothing is under way; what it lags behind is written anew.
 
         So it is once this operator has read the job: what is written down of it is then in hand, as
-        nobody else writes that.
+        nobody else writes that. A job that is being deleted may be gone: somebody else can let it go.
         """
         known, term = self._jobs.get(key, key.name), self._term()
-        if known is not None and (_is_calm(known) or self._read.get(key) == term):
-            return known
+        if known is not None and not _is_going(known):
+            if _is_calm(known) or self._read.get(key) == term:
+                return known
         body = await find(self._cluster, JOBS, key.namespace, key.name)
         self._read[key] = term
         if body is None:
@@ -228,6 +230,9 @@ class JobReconciler:
         except ConflictError:
             self._jobs.drop(key, key.name)
             raise
+        except NotFoundError as error:
+            self._jobs.drop(key, key.name)
+            raise ConflictError(f"{key} is gone, or another one by now") from error
         self._jobs.put(key, written)
 
     def _show(self, seen: Observation, status: dict[str, Any], record: Record) -> None:
@@ -384,8 +389,8 @@ def _is_calm(body: Object) -> bool:
     """Whether nothing is being done to the job, as far as its status says."""
     status = body.get("status") or {}
     record = status.get("record") or {}
-    return (
-        bool(record)
-        and record.get("operation") is None
-        and metadata(body).get("deletionTimestamp") is None
-    )
+    return bool(record) and record.get("operation") is None
+
+
+def _is_going(body: Object) -> bool:
+    return metadata(body).get("deletionTimestamp") is not None
