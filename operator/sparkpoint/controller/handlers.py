@@ -16,16 +16,12 @@ from sparkpoint.controller.cluster import JOBS, SAVEPOINTS, Object, metadata
 from sparkpoint.controller.keys import JOB, SAVEPOINT, Key, job_of, key_of
 from sparkpoint.controller.podfacts import label, parse_time, slim
 from sparkpoint.controller.savepointfacts import is_at_rest, of_job, status_of
-from sparkpoint.controller.spreading import spread
+from sparkpoint.controller.spreading import FIRST_LOOK, FIRST_LOOK_AT_REST, spread
 from sparkpoint.controller.turns import Turns
 from sparkpoint.controller.wiring import Operator, utc_now
 
 __all__ = ["register"]
 
-_FIRST_LOOK: Final = timedelta(seconds=5)
-"""Over which the first passes are spread when the operator starts."""
-_FIRST_LOOK_AT_REST: Final = timedelta(hours=1)
-"""The same of savepoints that nothing is to be done to."""
 _NEW: Final = timedelta(seconds=30)
 
 
@@ -49,7 +45,7 @@ def _watch_jobs(registry: kopf.OperatorRegistry, operator: Operator) -> None:
             operator.jobs.forget(key, metadata(body)["uid"])
             operator.job_turns.forget(key)
         elif is_news:
-            operator.job_turns.notify(key, within=_patience(event, body, _FIRST_LOOK))
+            operator.job_turns.notify(key, within=_patience(event, body, FIRST_LOOK))
             operator.jobs.hasten(key)
         # What waits for the job: it may have begun to run, or ended an operation.
         for savepoint in operator.savepoint_cache.of(key):
@@ -67,7 +63,7 @@ def _watch_pods(registry: kopf.OperatorRegistry, operator: Operator) -> None:
         _learn(operator.pod_cache, key, event, body)
         if event["type"] == "DELETED":
             operator.last_words.hear(key, body)
-        operator.job_turns.notify(key, within=_patience(event, body, _FIRST_LOOK))
+        operator.job_turns.notify(key, within=_patience(event, body, FIRST_LOOK))
         savepoint = label(body, SAVEPOINT)
         if savepoint:
             operator.savepoint_turns.notify(Key(key.namespace, savepoint))
@@ -79,13 +75,13 @@ def _watch_savepoints(registry: kopf.OperatorRegistry, operator: Operator) -> No
         body = _object(event)
         key, job = key_of(body), of_job(body)
         rests = is_at_rest(body)
-        patience = _patience(event, body, _FIRST_LOOK_AT_REST if rests else _FIRST_LOOK)
+        patience = _patience(event, body, FIRST_LOOK_AT_REST if rests else FIRST_LOOK)
         is_news = True
         if job is not None:
             is_news = _learn(operator.savepoint_cache, job, event, body)
             # Also what a pass over it wrote: an operation may wait for it, or retention judge it.
             if operator.savepoints.wrote(body) or is_news:
-                operator.job_turns.notify(job, within=min(patience, _FIRST_LOOK.total_seconds()))
+                operator.job_turns.notify(job, within=min(patience, FIRST_LOOK.total_seconds()))
         if event["type"] == "DELETED":
             operator.savepoints.forget(key)
             operator.savepoint_turns.forget(key)

@@ -5,7 +5,7 @@ resources, nearly all wait. One resource has one pass at a time.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import Context
 from dataclasses import dataclass
 from typing import Final
@@ -36,11 +36,18 @@ class _Turn:
 class Turns:
     """Runs the passes over one kind of resource; `run_once` never raises.
 
-    While `may_act` says no, another operator acts: who has a turn waits for ours.
+    While `may_act` says no, another operator acts: who has a turn waits for ours. Those that
+    `patience` names wait so many seconds longer: all of them have their turn then.
     """
 
-    def __init__(self, run_once: RunOnce, *, may_act: Callable[[], bool] = lambda: True) -> None:
-        self._run_once, self._may_act = run_once, may_act
+    def __init__(
+        self,
+        run_once: RunOnce,
+        *,
+        may_act: Callable[[], bool] = lambda: True,
+        patience: Callable[[], Mapping[Key, float]] = dict,
+    ) -> None:
+        self._run_once, self._may_act, self._patience = run_once, may_act, patience
         self._turns: dict[Key, _Turn] = {}
         self._held: dict[Key, _Turn] = {}
         self._resumption: asyncio.TimerHandle | None = None
@@ -115,10 +122,11 @@ class Turns:
             return
         self._resumption = None
         held, self._held = self._held, {}
+        patience = self._patience()
         for key, turn in held.items():
             # Those that are gone meanwhile have no turn any more.
             if self._turns.get(key) is turn and turn.timer is None and turn.task is None:
-                self._begin(key, turn)
+                self._plan(key, turn, patience.get(key, 0.0))
 
     async def _pass(self, key: Key, turn: _Turn) -> None:
         try:

@@ -213,6 +213,27 @@ def test_the_many_that_are_there_at_the_start_are_looked_at_one_after_another() 
     assert 'sparkpoint_operator_resources{kind="savepoint",phase="Completed"} 20' in page
 
 
+def test_an_operator_that_takes_over_looks_at_jobs_before_savepoints() -> None:
+    world, old = World(), "2020-01-01T00:00:00Z"
+    operator = put_together(world.cluster, world.dial)
+    job = Key("shop", "j1")
+    for number in range(20):
+        about = {"name": f"s{number}", "namespace": "shop", "uid": f"{number}"}
+        taken = {"phase": "Completed"} if number else {"phase": "Pending"}
+        body = {"metadata": {**about, "creationTimestamp": old}, "status": taken}
+        operator.savepoint_cache.put(job, body)
+
+    patience = operator.savepoint_turns._patience()
+
+    assert operator.job_turns._patience() == {}
+    first, *others = sorted(patience.values())
+    assert first == patience[Key("shop", "s0")]
+    # Jobs are resumed after a second at the latest.
+    assert 1 < first < 7
+    assert len(others) == 19
+    assert 60 < max(others) < 3700
+
+
 def due(turns: Turns, now: float) -> list[float]:
     timers = [turn.timer for turn in turns._turns.values()]
     return [timer.when() - now for timer in timers if timer is not None]

@@ -206,6 +206,30 @@ def test_who_has_a_turn_while_another_operator_acts_waits_for_ours(
     assert sorted(passes.seen) == [OTHER, KEY]
 
 
+def test_those_that_can_wait_do_so_when_our_turn_has_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sparkpoint.controller.turns._ASKED", 0.001)
+    passes, acts = Passes(), [False]
+
+    async def story() -> float:
+        turns = Turns(passes.run_once, may_act=lambda: acts[0], patience=lambda: {OTHER: 3600.0})
+        turns.notify(OTHER)
+        turns.notify(KEY)
+        await until(lambda: len(turns._held) == 2)
+        acts[0] = True
+        await passes.seen_times(1)
+        await settle()
+        timer = turns._turns[OTHER].timer
+        assert timer is not None
+        left = timer.when() - asyncio.get_running_loop().time()
+        await turns.close()
+        return left
+
+    assert 3500 < asyncio.run(story()) <= 3600
+    assert passes.seen == [KEY]
+
+
 def test_an_operator_that_lost_its_turn_during_a_pass_lets_nothing_go(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
