@@ -114,7 +114,7 @@ class Executor:
             case StartWorker():
                 await self._start_worker(action, seen, record)
             case Release():
-                # The finalizer is taken off by whoever asked for this pass.
+                # The finalizer is taken off when savepoints that go with the job are gone.
                 pass
             case _:
                 assert_never(action)

@@ -1,8 +1,10 @@
-"""What kopf calls: watches feed the caches and give turns; who is deleted is waited for.
+"""What kopf calls: watches feed the caches and give turns.
 
-Nothing is decided here. A handler that fails is logged by kopf and forgotten, so none does anything
-that can fail. kopf has no loop for each resource: with its daemons, ten thousand savepoints that
-nothing is to be done to take 300 MB (docs/scale.md).
+Nothing is decided here, and nothing waited for: kopf calls for one resource in order, so that a
+handler that waits holds up the event which tells that the resource is gone. One that fails is
+logged by kopf and forgotten, so none does anything that can fail. kopf has no loop for each
+resource: with its daemons, ten thousand savepoints that nothing is to be done to take 300 MB
+(docs/scale.md).
 """
 
 from datetime import timedelta
@@ -17,7 +19,6 @@ from sparkpoint.controller.keys import JOB, SAVEPOINT, Key, job_of, key_of
 from sparkpoint.controller.podfacts import label, parse_time, slim
 from sparkpoint.controller.savepointfacts import is_at_rest, of_job, status_of
 from sparkpoint.controller.spreading import FIRST_LOOK, FIRST_LOOK_AT_REST, spread
-from sparkpoint.controller.turns import Turns
 from sparkpoint.controller.wiring import Operator, utc_now
 
 __all__ = ["register"]
@@ -30,8 +31,6 @@ def register(registry: kopf.OperatorRegistry, operator: Operator) -> None:
     _watch_jobs(registry, operator)
     _watch_pods(registry, operator)
     _watch_savepoints(registry, operator)
-    _release(registry, JOBS.plural, operator.job_turns)
-    _release(registry, SAVEPOINTS.plural, operator.savepoint_turns)
 
 
 def _watch_jobs(registry: kopf.OperatorRegistry, operator: Operator) -> None:
@@ -92,14 +91,6 @@ def _watch_savepoints(registry: kopf.OperatorRegistry, operator: Operator) -> No
             operator.savepoint_turns.notify(key, within=patience)
 
 
-def _release(registry: kopf.OperatorRegistry, plural: str, turns: Turns) -> None:
-    """kopf holds each resource with our finalizer, and lets it go when this returns."""
-
-    @kopf.on.delete(GROUP, VERSION, plural, id=f"release-{plural}", registry=registry)
-    async def release(namespace: str | None, name: str, **_: Any) -> None:
-        await turns.released(Key(namespace or "", name))
-
-
 def _patience(event: kopf.RawEvent, body: Object, over: timedelta) -> float:
     """Changes at once; the many that are there when the operator starts one after another."""
     born = parse_time(metadata(body).get("creationTimestamp"))
@@ -120,8 +111,7 @@ def _learn(cache: ObjectCache, owner: Key, event: kopf.RawEvent, body: Object) -
 def _object(event: kopf.RawEvent) -> Object:
     """Without the notes of the API server about who wrote which field, which are half of it.
 
-    They are taken from kopf, too: it keeps the event until the finalizer is on its object, and of a
-    thousand new jobs nearly all wait for that.
+    They are taken from kopf, too, which keeps the event for a while.
     """
     body: Object = cast("Object", event["object"])
     metadata(body).pop("managedFields", None)

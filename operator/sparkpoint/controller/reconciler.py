@@ -1,7 +1,7 @@
 """One pass over one job: look, decide, tell, write down, do; and say when to come back."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -21,6 +21,7 @@ from sparkpoint.controller.errors import (
 from sparkpoint.controller.events import Events
 from sparkpoint.controller.executor import Executor
 from sparkpoint.controller.figures import job_figures
+from sparkpoint.controller.finalizers import guarded, is_let_go, let_go
 from sparkpoint.controller.garbage import Garbage
 from sparkpoint.controller.jobs import Job, read_job
 from sparkpoint.controller.keys import Key, is_paused, key_of
@@ -60,7 +61,6 @@ logger = logging.getLogger(__name__)
 _AT_ONCE: Final = 0.2
 _UNREADABLE: Final = timedelta(minutes=10)
 """For the operator that can read a record to take a deletion over."""
-_SOON: Final = 1.0
 _REFUSED: Final = 5.0
 """Seconds until what was refused is decided upon, or tried again."""
 _HOUR: Final = 3600.0
@@ -113,18 +113,17 @@ class JobReconciler:
 
     async def _pass(self, key: Key) -> Requeue:
         body = await self._look(key)
-        if body is None:
+        if body is None or is_let_go(body):
             return Requeue(seconds=_LONGEST, released=True)
         if is_paused(body):
             self._metrics.paused(key, _phase(body))
             return Requeue(seconds=_LONGEST)
+        # Nothing is made before we are sure to be asked when the job is deleted.
+        body = await self._written(key, guarded(self._cluster, body))
         try:
             job = read_job(body)
         except RecordError as error:
             return await self._unreadable(body, error)
-        if not job.guarded:
-            # Nothing is made before we are sure to be asked when the job is deleted.
-            return Requeue(seconds=_SOON)
         _relate(job, job.record)
         seen = await self._observer.observe(job, self._obstacles.of(key), self._refusals.of(key))
         decision = _decide(seen)
@@ -152,12 +151,12 @@ class JobReconciler:
         """The watch is believed while nothing is under way; what it lags behind is written anew.
 
         So it is once this operator has read the job: what is written down of it is then in hand, as
-        nobody else writes that. A job that is being deleted may be gone: somebody else can let it go.
+        nobody else writes that. Only one that is being deleted may be gone: anybody can let it go.
         """
         known, term = self._jobs.get(key, key.name), self._term()
-        if known is not None and not _is_going(known):
-            if _is_calm(known) or self._read.get(key) == term:
-                return known
+        believed = known is not None and (_is_calm(known) or self._read.get(key) == term)
+        if known is not None and believed and not _is_going(known):
+            return known
         body = await find(self._cluster, JOBS, key.namespace, key.name)
         self._read[key] = term
         if body is None:
@@ -178,7 +177,7 @@ class JobReconciler:
             await self._show_unreadable(body, error, now)
         if deleted is None or now - deleted < _UNREADABLE:
             raise error
-        return Requeue(seconds=_LONGEST, released=True)
+        return await self._let_go(body)
 
     async def _show_unreadable(self, body: Object, error: RecordError, now: datetime) -> None:
         """Say that the job needs a person, and leave all else of its status to whoever wrote it."""
@@ -225,8 +224,12 @@ class JobReconciler:
             )
 
     async def _replace_status(self, key: Key, body: Object) -> None:
+        await self._written(key, self._cluster.replace_status(body))
+
+    async def _written(self, key: Key, write: Awaitable[Object]) -> Object:
+        """The job after this write: what it shows is old is forgotten, and looked at anew."""
         try:
-            written = await self._cluster.replace_status(body)
+            written = await write
         except ConflictError:
             self._jobs.drop(key, key.name)
             raise
@@ -234,6 +237,7 @@ class JobReconciler:
             self._jobs.drop(key, key.name)
             raise ConflictError(f"{key} is gone, or another one by now") from error
         self._jobs.put(key, written)
+        return written
 
     def _show(self, seen: Observation, status: dict[str, Any], record: Record) -> None:
         key = seen.job.key
@@ -291,11 +295,15 @@ class JobReconciler:
         spec, since = seen.intent.spec, seen.job.deleting
         saved = spec.savepoints if spec is not None else None
         if saved is None or saved.on_delete is not OnDelete.DELETE or since is None:
-            return Requeue(seconds=_LONGEST, released=True)
+            return await self._let_go(seen.job.body)
         patience = _RETIREMENT + seen.world.wish.policy.delete_timeout
         left = await self._upkeep.retire_all(seen)
         if left and seen.world.now - since <= patience:
             return Requeue(seconds=_RETIRING)
+        return await self._let_go(seen.job.body)
+
+    async def _let_go(self, body: Object) -> Requeue:
+        await let_go(self._cluster, body)
         return Requeue(seconds=_LONGEST, released=True)
 
     async def _refused(

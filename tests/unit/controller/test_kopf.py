@@ -21,7 +21,8 @@ def test_kopf_is_set_up_for_many_jobs_and_one_operator() -> None:
 
     assert settings.peering.standalone
     assert settings.scanning.disabled
-    assert settings.persistence.finalizer == FINALIZER
+    # What no handler of ours asks for is taken off by kopf.
+    assert settings.persistence.finalizer != FINALIZER
     body = kopf.Body({"spec": {"a": 1}})
     assert settings.persistence.diffbase_storage.build(body=body) == {}
     assert settings.posting.loggers is False
@@ -68,13 +69,10 @@ def test_watches_feed_the_caches_and_wake_the_loops() -> None:
     [known] = operator.pod_cache.of(key)
     assert known["spec"] == {"containers": [{"name": "main"}]}
     assert "managedFields" not in known["metadata"]
-    assert set(found) == {
-        "notice-job",
-        "notice-pod",
-        "notice-savepoint",
-        "release-statefulsparkjobs",
-        "release-sparksavepoints",
-    }
+    # None that kopf waits for, or writes to resources for.
+    assert set(found) == {"notice-job", "notice-pod", "notice-savepoint"}
+    assert not registry._changing._handlers
+    assert not registry._spawning._handlers
 
 
 def test_the_end_of_a_pod_is_kept_when_it_is_deleted() -> None:
@@ -232,6 +230,39 @@ def test_an_operator_that_takes_over_looks_at_jobs_before_savepoints() -> None:
     assert 1 < first < 7
     assert len(others) == 19
     assert 60 < max(others) < 3700
+
+
+def test_a_replica_that_waits_keeps_nothing_of_what_is_deleted_meanwhile() -> None:
+    world, registry = World(), kopf.OperatorRegistry()
+    operator = put_together(world.cluster, world.dial, may_act=lambda: False)
+    register(registry, operator)
+    found = handlers(registry)
+
+    def savepoint(change: str) -> dict[str, object]:
+        about = {"name": "s", "namespace": "shop", "uid": "u", "deletionTimestamp": "2026-11-18"}
+        return {"type": change, "object": {"metadata": about, "spec": {"jobRef": {"name": "j"}}}}
+
+    def job(change: str) -> dict[str, object]:
+        about = {"name": "j", "namespace": "shop", "uid": "j", "deletionTimestamp": "2026-11-18"}
+        return {"type": change, "object": {"metadata": about}}
+
+    async def story() -> list[int]:
+        counts = []
+        for change in ("MODIFIED", "DELETED"):
+            await found["notice-savepoint"](event=savepoint(change))  # type: ignore[operator]
+            await found["notice-job"](event=job(change))  # type: ignore[operator]
+            await asyncio.sleep(0.01)
+            held = [
+                each
+                for turns in (operator.job_turns, operator.savepoint_turns)
+                for each in (*turns._turns, *turns._held)
+            ]
+            counts += [len(held), len(operator.savepoint_cache) + len(operator.job_cache)]
+        await operator.close()
+        return counts
+
+    assert asyncio.run(story()) == [4, 2, 0, 0]
+    assert world.cluster.calls == []
 
 
 def due(turns: Turns, now: float) -> list[float]:

@@ -47,17 +47,6 @@ def test_a_job_starts_and_runs() -> None:
     assert simulation.events() == ["Start", "StartSucceeded"]
 
 
-def test_nothing_is_made_before_the_finalizer_is_on_the_job() -> None:
-    simulation = Simulation()
-    simulation.cluster.edit(
-        JOBS, NAMESPACE, NAME, lambda body: body["metadata"].update(finalizers=[])
-    )
-
-    simulation.run_pass()
-
-    assert simulation.cluster.writes == []
-
-
 def test_a_job_that_runs_costs_no_call_of_the_api_server() -> None:
     simulation = running()
     for _ in range(3):
