@@ -229,13 +229,12 @@ that, the rules or who needs them change, or one has its time; five are written 
 most, so that a hundred in a second are told of by all looks together. Each is read once an hour.
 
 A resource that waits is a timer and an entry in a few dictionaries, in which each name of a field
-is kept once; kopf keeps a watch per kind, and adds and removes finalizers. It has neither daemons
-(each holds the body with all its `managedFields`) nor a diff base, for which it copies
-every object of every event; and its connections are counted, as it opens one for each of a
-thousand finalizers at once, with 256 KB of buffers each. Jobs whose spec was changed go before
-what is under way.
+is kept once; kopf keeps a watch per kind. It has neither daemons (each holds the body with all its
+`managedFields`) nor a diff base, for which it copies every object of every event; finalizers are
+put on and taken off by passes, and all connections are counted, as each has 256 KB of buffers. Jobs
+whose spec was changed go before what is under way.
 
-A thousand jobs that are applied at once are as many events that kopf holds until their finalizers
-are on: what that takes for a moment stays with the process, as Python gives memory back only in
-whole megabytes. An operator that starts with the same jobs needs less: see the table.
+A thousand jobs that are applied at once are as many events that kopf holds for a moment: what that
+takes stays with the process, as Python gives memory back only in whole megabytes. An operator that
+starts with the same jobs needs less: see the table.
 """

@@ -18,7 +18,7 @@ __all__ = ["Replicas"]
 
 _PROGRAM = b"sparkpoint.controller"
 _REQUEST = re.compile(
-    r'^sparkpoint_operator_api_requests_total\{(?=[^}]*verb="(?:create|update|delete)")'
+    r'^sparkpoint_operator_api_requests_total\{(?=[^}]*verb="(?:create|update|patch|delete)")'
     r'(?![^}]*resource="leases")(?=[^}]*code="2\d\d")[^}]*\} (\S+)$',
     re.MULTILINE,
 )

@@ -36,6 +36,8 @@ _JOBS = "shop"
 _COLUMN = "Restored-From"
 """What an older definition may well have lacked. No field: an operator refuses to act without."""
 _TOLD = 35.0
+_FOLLOWED = 20.0
+"""Seconds after which another replica acts, at the latest."""
 _RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
 
 
@@ -163,10 +165,10 @@ def _fail_over(job: Job, replicas: Replicas) -> None:
             seconds=200,
         )
         taken = (replicas.acting_since() - since).total_seconds()
-        # By its terms within 18 s (tests/unit/controller/test_leadership.py), if the machine is not
-        # too busy for the other one to look.
+        # From the freeze to the Lease, as docs/operator.md promises; 18 s by its terms
+        # (tests/unit/controller/test_leadership.py).
         print(f"followed after {taken:.1f} s")
-        assert taken > 0
+        assert 0 < taken < _FOLLOWED
         job.ask_for_savepoint("meanwhile")
         job.await_savepoint("meanwhile")
         second = replicas.acting()

@@ -42,7 +42,16 @@ _REVIEWS = "authorization.k8s.io/v1"
 
 _PAGE = 500
 _CONNECTIONS = 24
-_METHODS = {"get": "GET", "list": "GET", "create": "POST", "update": "PUT", "delete": "DELETE"}
+_METHODS = {
+    "get": "GET",
+    "list": "GET",
+    "create": "POST",
+    "update": "PUT",
+    "patch": "PATCH",
+    "delete": "DELETE",
+}
+_JSON = "application/json"
+_MERGE = "application/merge-patch+json"
 _REFUSED: dict[int, type[ClusterError]] = {
     HTTPStatus.BAD_REQUEST: UnprocessableError,
     HTTPStatus.FORBIDDEN: ForbiddenError,
@@ -136,6 +145,12 @@ class ApiServer:
         resource = f"{kind_of(body).plural}/status"
         return await self._ask("update", resource, f"{_own_path(body)}/status", body=body)
 
+    async def set_finalizers(self, body: Object, finalizers: Sequence[str]) -> Object:
+        """See Cluster."""
+        version = metadata(body)["resourceVersion"]
+        patch = {"metadata": {"resourceVersion": version, "finalizers": list(finalizers)}}
+        return await self._ask("patch", kind_of(body).plural, _own_path(body), body=patch)
+
     async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str) -> None:
         """See Cluster."""
         options = {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
@@ -176,7 +191,7 @@ class ApiServer:
         body: Object | None = None,
     ) -> Object:
         method = _METHODS[verb]
-        headers = {"Accept": "application/json", "Content-Type": "application/json"}
+        headers = {"Accept": _JSON, "Content-Type": _MERGE if verb == "patch" else _JSON}
         connection = self._connection
         await connection.update_params_for_auth(headers, None, ["BearerToken"], path, method, body)
         url = f"{connection.configuration.host}{path}"

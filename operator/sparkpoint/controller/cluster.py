@@ -98,6 +98,10 @@ class Cluster(Protocol):
         """Write the status alone; ConflictError if the object changed since `body` was read."""
         ...
 
+    async def set_finalizers(self, body: Object, finalizers: Sequence[str]) -> Object:
+        """Write them alone; ConflictError if the object changed since `body` was read."""
+        ...
+
     async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str) -> None:
         """Delete exactly this object; one that is gone, or is another one by now, is success."""
         ...

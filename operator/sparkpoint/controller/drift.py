@@ -22,12 +22,17 @@ from sparkpoint.controller.cluster import (
     find,
     kind_of,
     metadata,
-    owner_uid,
 )
-from sparkpoint.controller.errors import ConflictError, ForbiddenError, UnprocessableError
+from sparkpoint.controller.errors import (
+    ConflictError,
+    ForbiddenError,
+    LeftoverError,
+    UnprocessableError,
+)
 from sparkpoint.controller.objects import Owner
 from sparkpoint.controller.observer import Observation
 from sparkpoint.controller.obstacles import explained
+from sparkpoint.controller.ownership import check_ours
 from sparkpoint.controller.pace import Pace
 from sparkpoint.controller.revisionstore import RevisionStore, Stored
 from sparkpoint.controller.secrets import discreet
@@ -136,20 +141,23 @@ class Drift:
             return
         for body in (objects.ui_service(owner, whole), *beside):
             what = f"{seen.job.key}: {body['kind']} {metadata(body)['name']}"
-            await _tried(what, self._put_right(body, owner.uid), seen.redaction)
+            await _tried(what, self._put_right(body, owner), seen.redaction)
 
     async def _keep_token(self, owner: Owner, epoch: int, secret: str) -> None:
         if await find(self._cluster, SECRETS, owner.namespace, secret) is None:
             await self._tokens.ensure(owner, epoch)
 
-    async def _put_right(self, wanted: Object, uid: str) -> None:
+    async def _put_right(self, wanted: Object, owner: Owner) -> None:
         about = metadata(wanted)
         kind = kind_of(wanted)
         found = await find(self._cluster, kind, about["namespace"], about["name"])
         if found is None:
             logger.info("%s %s is gone, and made again", kind.kind, about["name"])
             await create_or_get(self._cluster, wanted)
-        elif owner_uid(found) == uid and (changed := repaired(found, wanted)) is not None:
+            return
+        check_ours(found, owner)
+        changed = repaired(found, wanted)
+        if changed is not None:
             logger.info("%s %s is not as it was made, and put right", kind.kind, about["name"])
             try:
                 await self._cluster.replace(changed)
@@ -187,7 +195,7 @@ async def _tried(what: str, repair: Coroutine[Any, Any, None], redaction: Redact
     try:
         with discreet(redaction):
             await repair
-    except (ForbiddenError, UnprocessableError) as error:
+    except (ForbiddenError, LeftoverError, UnprocessableError) as error:
         ends = isinstance(error, ForbiddenError) and error.is_of_ending_namespace
         level = logging.DEBUG if ends else logging.WARNING
         logger.log(level, "%s cannot be put right: %s", what, explained(error))

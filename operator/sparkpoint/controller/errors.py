@@ -3,22 +3,28 @@
 ClusterError
 ├── AlreadyExistsError    an object of that name is there
 ├── ConflictError         somebody else wrote meanwhile; look again
+│   └── LeftoverError     an object of that name is of somebody who is gone, and is about to go
 ├── NotFoundError         the object is not there
 ├── ForbiddenError        a right is missing, or a quota is used up
 ├── UnprocessableError    the object itself is refused: it must change
+│   └── TakenError        an object of that name is somebody else's, and stays
 ├── UnfitError            the operator must not begin here: a person must mend something first
 └── UnavailableError      no answer, or none that counts; asking again helps
     └── ThrottledError    the API server has too much to do: later
 RecordError               what was written down about a job cannot be read
 """
 
+from datetime import datetime
+
 __all__ = [
     "AlreadyExistsError",
     "ClusterError",
     "ConflictError",
     "ForbiddenError",
+    "LeftoverError",
     "NotFoundError",
     "RecordError",
+    "TakenError",
     "ThrottledError",
     "UnavailableError",
     "UnfitError",
@@ -42,6 +48,14 @@ class ConflictError(ClusterError):
     retry_helps = True
 
 
+class LeftoverError(ConflictError):
+    """An object of that name will go by itself; it is marked `since` then, if it is."""
+
+    def __init__(self, message: str, *, since: datetime | None) -> None:
+        super().__init__(message)
+        self.since = since
+
+
 class NotFoundError(ClusterError):
     """There is no such object."""
 
@@ -59,6 +73,10 @@ class ForbiddenError(ClusterError):
 
 class UnprocessableError(ClusterError):
     """The object is refused as it is."""
+
+
+class TakenError(UnprocessableError):
+    """An object of that name is somebody else's: a person must decide which of the two stays."""
 
 
 class UnfitError(ClusterError):

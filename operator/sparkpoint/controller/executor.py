@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import assert_never
 
 from sparkpoint.api.errors import InvalidResourceError
+from sparkpoint.api.job import JobSpec
 from sparkpoint.controller import objects, revisions
 from sparkpoint.controller.agents import Agent, Dial
 from sparkpoint.controller.cluster import (
@@ -13,13 +14,18 @@ from sparkpoint.controller.cluster import (
     Cluster,
     Object,
     create_or_get,
-    metadata,
-    owner_uid,
 )
 from sparkpoint.controller.correlation import mark
-from sparkpoint.controller.errors import ConflictError, NotFoundError, UnprocessableError
+from sparkpoint.controller.errors import (
+    ClusterError,
+    ForbiddenError,
+    LeftoverError,
+    NotFoundError,
+    UnprocessableError,
+)
 from sparkpoint.controller.observer import Observation, agent_url
 from sparkpoint.controller.operationsavepoints import OperationSavepoints
+from sparkpoint.controller.ownership import check_ours, waited_out
 from sparkpoint.controller.revisionstore import RevisionStore, Stored
 from sparkpoint.controller.savepointobjects import trigger_of
 from sparkpoint.controller.tokens import Tokens
@@ -79,14 +85,25 @@ class Executor:
         self._cluster, self._store, self._tokens = cluster, store, tokens
         self._dial, self._savepoints = dial, savepoints
 
-    async def perform(self, action: Action, seen: Observation, record: Record) -> None:
-        """Do it; a ClusterError if that fails. `record` is what was written down for it."""
+    async def perform(
+        self, action: Action, seen: Observation, record: Record
+    ) -> ClusterError | None:
+        """Do it; a ClusterError if that fails. `record` is what was written down for it.
+
+        What is returned was refused, too, but nothing waits for it.
+        """
+        with waited_out(seen.job.body, seen.world.now):
+            return await self._perform(action, seen, record)
+
+    async def _perform(
+        self, action: Action, seen: Observation, record: Record
+    ) -> ClusterError | None:
         operation = record.operation
         match action:
             case StoreRevision():
                 await self._store_revision(action, seen)
             case StartDriver():
-                await self._start_driver(action, seen, record)
+                return await self._start_driver(action, seen, record)
             case OpenGate():
                 await self._open_gate(action, seen)
             case RequestStop():
@@ -97,10 +114,11 @@ class Executor:
             case StartWorker():
                 await self._start_worker(action, seen, record)
             case Release():
-                # The finalizer is taken off by whoever asked for this pass.
+                # The finalizer is taken off when savepoints that go with the job are gone.
                 pass
             case _:
                 assert_never(action)
+        return None
 
     async def _store_revision(self, action: StoreRevision, seen: Observation) -> None:
         spec = seen.intent.spec
@@ -122,7 +140,9 @@ class Executor:
         spec = revisions.effective(stored.spec, current) if current is not None else stored.spec
         return Stored(spec, stored.script)
 
-    async def _start_driver(self, action: StartDriver, seen: Observation, record: Record) -> None:
+    async def _start_driver(
+        self, action: StartDriver, seen: Observation, record: Record
+    ) -> ClusterError | None:
         run, owner = action.run, seen.job.owner
         stored = await self._stored(seen, run.revision)
         secret = await self._tokens.ensure(owner, run.epoch)
@@ -137,16 +157,27 @@ class Executor:
                 script=stored.script,
                 repository=where,
             )
-        for body in (objects.ui_service(owner, stored.spec), *wanted):
-            await self._ensure(_marked(body, owner, record.operation), owner.uid)
+        refused = await self._show_pages(owner, stored.spec)
+        for body in wanted:
+            await self._ensure(_marked(body, owner, record.operation), owner)
+        return refused
 
-    async def _ensure(self, body: Object, uid: str) -> None:
-        """In order, each if it is not there; one of an earlier job of this name is waited out."""
-        found = await create_or_get(self._cluster, body)
-        if owner_uid(found) != uid:
-            raise ConflictError(
-                f"{body['kind']} {metadata(body)['name']} is of an earlier job of this name"
-            )
+    async def _show_pages(self, owner: objects.Owner, spec: JobSpec) -> ClusterError | None:
+        """Spark's own pages are for people: the job runs without them if they are refused.
+
+        Drift makes the Service later; by then that of an earlier job of this name has gone, too.
+        """
+        try:
+            await self._ensure(objects.ui_service(owner, spec), owner)
+        except LeftoverError as error:
+            logger.debug("%s/%s: %s", owner.namespace, owner.name, error)
+        except (ForbiddenError, UnprocessableError) as error:
+            return error
+        return None
+
+    async def _ensure(self, body: Object, owner: objects.Owner) -> None:
+        """In order, each if it is not there."""
+        check_ours(await create_or_get(self._cluster, body), owner)
 
     async def _agent(self, seen: Observation, run: Run) -> Agent | None:
         driver = seen.driver
@@ -214,7 +245,7 @@ class Executor:
         with _refusal():
             wanted = self._worker(action, stored, line, owner)
         for body in wanted:
-            await self._ensure(_marked(body, owner, operation), owner.uid)
+            await self._ensure(_marked(body, owner, operation), owner)
 
     def _worker(
         self, action: StartWorker, stored: Stored, line: list[str], owner: objects.Owner

@@ -1,8 +1,10 @@
-"""What kopf calls: watches feed the caches and give turns; who is deleted is waited for.
+"""What kopf calls: watches feed the caches and give turns.
 
-Nothing is decided here. A handler that fails is logged by kopf and forgotten, so none does anything
-that can fail. kopf has no loop for each resource: with its daemons, ten thousand savepoints that
-nothing is to be done to take 300 MB (docs/scale.md).
+Nothing is decided here, and nothing waited for: kopf calls for one resource in order, so that a
+handler that waits holds up the event which tells that the resource is gone. One that fails is
+logged by kopf and forgotten, so none does anything that can fail. kopf has no loop for each
+resource: with its daemons, ten thousand savepoints that nothing is to be done to take 300 MB
+(docs/scale.md).
 """
 
 from datetime import timedelta
@@ -16,16 +18,11 @@ from sparkpoint.controller.cluster import JOBS, SAVEPOINTS, Object, metadata
 from sparkpoint.controller.keys import JOB, SAVEPOINT, Key, job_of, key_of
 from sparkpoint.controller.podfacts import label, parse_time, slim
 from sparkpoint.controller.savepointfacts import is_at_rest, of_job, status_of
-from sparkpoint.controller.spreading import spread
-from sparkpoint.controller.turns import Turns
+from sparkpoint.controller.spreading import FIRST_LOOK, FIRST_LOOK_AT_REST, spread
 from sparkpoint.controller.wiring import Operator, utc_now
 
 __all__ = ["register"]
 
-_FIRST_LOOK: Final = timedelta(seconds=5)
-"""Over which the first passes are spread when the operator starts."""
-_FIRST_LOOK_AT_REST: Final = timedelta(hours=1)
-"""The same of savepoints that nothing is to be done to."""
 _NEW: Final = timedelta(seconds=30)
 
 
@@ -34,8 +31,6 @@ def register(registry: kopf.OperatorRegistry, operator: Operator) -> None:
     _watch_jobs(registry, operator)
     _watch_pods(registry, operator)
     _watch_savepoints(registry, operator)
-    _release(registry, JOBS.plural, operator.job_turns)
-    _release(registry, SAVEPOINTS.plural, operator.savepoint_turns)
 
 
 def _watch_jobs(registry: kopf.OperatorRegistry, operator: Operator) -> None:
@@ -49,7 +44,7 @@ def _watch_jobs(registry: kopf.OperatorRegistry, operator: Operator) -> None:
             operator.jobs.forget(key, metadata(body)["uid"])
             operator.job_turns.forget(key)
         elif is_news:
-            operator.job_turns.notify(key, within=_patience(event, body, _FIRST_LOOK))
+            operator.job_turns.notify(key, within=_patience(event, body, FIRST_LOOK))
             operator.jobs.hasten(key)
         # What waits for the job: it may have begun to run, or ended an operation.
         for savepoint in operator.savepoint_cache.of(key):
@@ -67,7 +62,7 @@ def _watch_pods(registry: kopf.OperatorRegistry, operator: Operator) -> None:
         _learn(operator.pod_cache, key, event, body)
         if event["type"] == "DELETED":
             operator.last_words.hear(key, body)
-        operator.job_turns.notify(key, within=_patience(event, body, _FIRST_LOOK))
+        operator.job_turns.notify(key, within=_patience(event, body, FIRST_LOOK))
         savepoint = label(body, SAVEPOINT)
         if savepoint:
             operator.savepoint_turns.notify(Key(key.namespace, savepoint))
@@ -79,13 +74,13 @@ def _watch_savepoints(registry: kopf.OperatorRegistry, operator: Operator) -> No
         body = _object(event)
         key, job = key_of(body), of_job(body)
         rests = is_at_rest(body)
-        patience = _patience(event, body, _FIRST_LOOK_AT_REST if rests else _FIRST_LOOK)
+        patience = _patience(event, body, FIRST_LOOK_AT_REST if rests else FIRST_LOOK)
         is_news = True
         if job is not None:
             is_news = _learn(operator.savepoint_cache, job, event, body)
             # Also what a pass over it wrote: an operation may wait for it, or retention judge it.
             if operator.savepoints.wrote(body) or is_news:
-                operator.job_turns.notify(job, within=min(patience, _FIRST_LOOK.total_seconds()))
+                operator.job_turns.notify(job, within=min(patience, FIRST_LOOK.total_seconds()))
         if event["type"] == "DELETED":
             operator.savepoints.forget(key)
             operator.savepoint_turns.forget(key)
@@ -94,14 +89,6 @@ def _watch_savepoints(registry: kopf.OperatorRegistry, operator: Operator) -> No
             operator.metrics.seen("savepoint", key, str(status_of(body)["phase"]))
         if is_news:
             operator.savepoint_turns.notify(key, within=patience)
-
-
-def _release(registry: kopf.OperatorRegistry, plural: str, turns: Turns) -> None:
-    """kopf holds each resource with our finalizer, and lets it go when this returns."""
-
-    @kopf.on.delete(GROUP, VERSION, plural, id=f"release-{plural}", registry=registry)
-    async def release(namespace: str | None, name: str, **_: Any) -> None:
-        await turns.released(Key(namespace or "", name))
 
 
 def _patience(event: kopf.RawEvent, body: Object, over: timedelta) -> float:
@@ -124,8 +111,7 @@ def _learn(cache: ObjectCache, owner: Key, event: kopf.RawEvent, body: Object) -
 def _object(event: kopf.RawEvent) -> Object:
     """Without the notes of the API server about who wrote which field, which are half of it.
 
-    They are taken from kopf, too: it keeps the event until the finalizer is on its object, and of a
-    thousand new jobs nearly all wait for that.
+    They are taken from kopf, too, which keeps the event for a while.
     """
     body: Object = cast("Object", event["object"])
     metadata(body).pop("managedFields", None)

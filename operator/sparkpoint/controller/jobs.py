@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from sparkpoint.controller.cluster import Object, metadata
-from sparkpoint.controller.keys import FINALIZER, Key, key_of
+from sparkpoint.controller.keys import Key, key_of
 from sparkpoint.controller.objects import Owner
 from sparkpoint.controller.podfacts import parse_time
 from sparkpoint.controller.records import read_record
@@ -25,8 +25,6 @@ class Job:
     generation: int
     deleting: datetime | None
     """When it was asked to go."""
-    guarded: bool
-    """Our finalizer is on it, or nothing can be put on it any more: it goes when we let it."""
     record: Record
 
     @property
@@ -50,13 +48,11 @@ class Job:
 def read_job(body: Object) -> Job:
     """RecordError if its record cannot be read."""
     about = metadata(body)
-    deleting = parse_time(about.get("deletionTimestamp"))
     return Job(
         body=body,
         key=key_of(body),
         uid=about["uid"],
         generation=about.get("generation", 0),
-        deleting=deleting,
-        guarded=deleting is not None or FINALIZER in (about.get("finalizers") or []),
+        deleting=parse_time(about.get("deletionTimestamp")),
         record=read_record((body.get("status") or {}).get("record")),
     )

@@ -160,6 +160,11 @@ class FencedCluster:
         self._leadership.check()
         return await self._cluster.replace_status(body)
 
+    async def set_finalizers(self, body: Object, finalizers: Sequence[str]) -> Object:
+        """See Cluster."""
+        self._leadership.check()
+        return await self._cluster.set_finalizers(body, finalizers)
+
     async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str) -> None:
         """See Cluster."""
         self._leadership.check()

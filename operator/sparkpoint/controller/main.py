@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 _KINDS: Final = 3
 """That are watched: jobs, savepoints and pods, in each namespace by itself."""
 _CONNECTIONS: Final = 8
-"""Of kopf, beside its watches: for finalizers."""
+"""Of kopf, beside its watches: for what it lists before them."""
 _CIRCLES: Final = (10_000, 20, 50)
 _ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 

@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sparkpoint.controller.errors import ClusterError, ForbiddenError, UnprocessableError
+from sparkpoint.controller.errors import (
+    ClusterError,
+    ForbiddenError,
+    TakenError,
+    UnprocessableError,
+)
 from sparkpoint.controller.keys import Key
 from sparkpoint.lifecycle.naming import driver_name
 from sparkpoint.lifecycle.record import Run
@@ -59,6 +64,8 @@ class Obstacles:
 def explained(error: ClusterError) -> str:
     """What was refused and why, as the API server says it, and what to do about it."""
     words = str(error).rstrip()
+    if isinstance(error, TakenError):
+        return words
     if isinstance(error, UnprocessableError):
         remedy = "Change what it names in the spec, such as the pod template."
     elif isinstance(error, ForbiddenError) and "exceeded quota" in words:

@@ -67,7 +67,7 @@ class Requeue:
 
     seconds: float
     released: bool = False
-    """Nothing is left to be done for a resource that is being deleted."""
+    """A resource that was deleted is gone, or was let go."""
 
 
 class Gate:

@@ -1,7 +1,7 @@
 """One pass over one job: look, decide, tell, write down, do; and say when to come back."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -11,14 +11,17 @@ from sparkpoint.controller.cache import ObjectCache
 from sparkpoint.controller.cluster import JOBS, Cluster, Object, find, metadata
 from sparkpoint.controller.correlation import correlation_id, relate
 from sparkpoint.controller.errors import (
+    ClusterError,
     ConflictError,
     ForbiddenError,
+    NotFoundError,
     RecordError,
     UnprocessableError,
 )
 from sparkpoint.controller.events import Events
 from sparkpoint.controller.executor import Executor
 from sparkpoint.controller.figures import job_figures
+from sparkpoint.controller.finalizers import guarded, is_let_go, let_go
 from sparkpoint.controller.garbage import Garbage
 from sparkpoint.controller.jobs import Job, read_job
 from sparkpoint.controller.keys import Key, is_paused, key_of
@@ -58,7 +61,6 @@ logger = logging.getLogger(__name__)
 _AT_ONCE: Final = 0.2
 _UNREADABLE: Final = timedelta(minutes=10)
 """For the operator that can read a record to take a deletion over."""
-_SOON: Final = 1.0
 _REFUSED: Final = 5.0
 """Seconds until what was refused is decided upon, or tried again."""
 _HOUR: Final = 3600.0
@@ -111,18 +113,17 @@ class JobReconciler:
 
     async def _pass(self, key: Key) -> Requeue:
         body = await self._look(key)
-        if body is None:
+        if body is None or is_let_go(body):
             return Requeue(seconds=_LONGEST, released=True)
         if is_paused(body):
             self._metrics.paused(key, _phase(body))
             return Requeue(seconds=_LONGEST)
+        # Nothing is made before we are sure to be asked when the job is deleted.
+        body = await self._written(key, guarded(self._cluster, body))
         try:
             job = read_job(body)
         except RecordError as error:
             return await self._unreadable(body, error)
-        if not job.guarded:
-            # Nothing is made before we are sure to be asked when the job is deleted.
-            return Requeue(seconds=_SOON)
         _relate(job, job.record)
         seen = await self._observer.observe(job, self._obstacles.of(key), self._refusals.of(key))
         decision = _decide(seen)
@@ -150,10 +151,11 @@ class JobReconciler:
         """The watch is believed while nothing is under way; what it lags behind is written anew.
 
         So it is once this operator has read the job: what is written down of it is then in hand, as
-        nobody else writes that.
+        nobody else writes that. Only one that is being deleted may be gone: anybody can let it go.
         """
         known, term = self._jobs.get(key, key.name), self._term()
-        if known is not None and (_is_calm(known) or self._read.get(key) == term):
+        believed = known is not None and (_is_calm(known) or self._read.get(key) == term)
+        if known is not None and believed and not _is_going(known):
             return known
         body = await find(self._cluster, JOBS, key.namespace, key.name)
         self._read[key] = term
@@ -179,7 +181,7 @@ class JobReconciler:
             await self._show_unreadable(body, error, now)
         if deleted is None or now - deleted < _UNREADABLE:
             raise error
-        return Requeue(seconds=_LONGEST, released=True)
+        return await self._let_go(body)
 
     async def _show_unreadable(self, body: Object, error: RecordError, now: datetime) -> None:
         """Say that the job needs a person, and leave all else of its status to whoever wrote it."""
@@ -221,12 +223,20 @@ class JobReconciler:
             )
 
     async def _replace_status(self, key: Key, body: Object) -> None:
+        await self._written(key, self._cluster.replace_status(body))
+
+    async def _written(self, key: Key, write: Awaitable[Object]) -> Object:
+        """The job after this write: what it shows is old is forgotten, and looked at anew."""
         try:
-            written = await self._cluster.replace_status(body)
+            written = await write
         except ConflictError:
             self._jobs.drop(key, key.name)
             raise
+        except NotFoundError as error:
+            self._jobs.drop(key, key.name)
+            raise ConflictError(f"{key} is gone, or another one by now") from error
         self._jobs.put(key, written)
+        return written
 
     def _show(self, seen: Observation, status: dict[str, Any], record: Record) -> None:
         key = seen.job.key
@@ -248,10 +258,13 @@ class JobReconciler:
         for action in decision.actions:
             try:
                 with discreet(seen.redaction):
-                    await self._executor.perform(action, seen, decision.record)
+                    aside = await self._executor.perform(action, seen, decision.record)
             except (ForbiddenError, UnprocessableError) as error:
                 await self._refused(seen, decision, action, error)
                 return Requeue(seconds=min(_wait(decision), _REFUSED))
+            if aside is not None:
+                occasion = f"operation {decision.record.sequence} aside"
+                await self._tell_refusal(seen, aside, occasion)
         if decision.actions or operation is None:
             self._obstacles.clear(key)
             self._refusals.clear(key)
@@ -281,11 +294,15 @@ class JobReconciler:
         spec, since = seen.intent.spec, seen.job.deleting
         saved = spec.savepoints if spec is not None else None
         if saved is None or saved.on_delete is not OnDelete.DELETE or since is None:
-            return Requeue(seconds=_LONGEST, released=True)
+            return await self._let_go(seen.job.body)
         patience = _RETIREMENT + seen.world.wish.policy.delete_timeout
         left = await self._upkeep.retire_all(seen)
         if left and seen.world.now - since <= patience:
             return Requeue(seconds=_RETIRING)
+        return await self._let_go(seen.job.body)
+
+    async def _let_go(self, body: Object) -> Requeue:
+        await let_go(self._cluster, body)
         return Requeue(seconds=_LONGEST, released=True)
 
     async def _refused(
@@ -299,8 +316,11 @@ class JobReconciler:
         self._obstacles.note(seen.job.key, error, run=run, now=seen.world.now)
         if isinstance(action, StartWorker):
             self._refusals.note(seen.job.key, action.name, error, now=seen.world.now)
-        told = Event(reason="ObjectRefused", message=explained(error), warning=True)
         occasion = f"operation {decision.record.sequence} {run.attempt if run else ''}"
+        await self._tell_refusal(seen, error, occasion)
+
+    async def _tell_refusal(self, seen: Observation, error: ClusterError, occasion: str) -> None:
+        told = Event(reason="ObjectRefused", message=explained(error), warning=True)
         await self._events.tell(seen.job.body, told, occasion=occasion, now=seen.world.now)
         ends = isinstance(error, ForbiddenError) and error.is_of_ending_namespace
         logger.log(logging.DEBUG if ends else logging.WARNING, "%s: %s", seen.job.key, error)
@@ -376,8 +396,8 @@ def _is_calm(body: Object) -> bool:
     """Whether nothing is being done to the job, as far as its status says."""
     status = body.get("status") or {}
     record = status.get("record") or {}
-    return (
-        bool(record)
-        and record.get("operation") is None
-        and metadata(body).get("deletionTimestamp") is None
-    )
+    return bool(record) and record.get("operation") is None
+
+
+def _is_going(body: Object) -> bool:
+    return metadata(body).get("deletionTimestamp") is not None

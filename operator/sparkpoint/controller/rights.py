@@ -1,7 +1,7 @@
 """What the operator may ask of the API server: the chart's roles are made after these tables.
 
 The cluster of the unit tests refuses what is not here, so that no call comes in without its right.
-Watches, and the patches that put finalizers on, are kopf's. Discovery needs no right of ours.
+Watches are kopf's. Patches put our finalizer on, and take it off. Discovery needs no right of ours.
 """
 
 from collections.abc import Mapping

@@ -45,6 +45,10 @@ class SafePods:
         """See Cluster."""
         return await self._cluster.replace_status(body)
 
+    async def set_finalizers(self, body: Object, finalizers: Sequence[str]) -> Object:
+        """See Cluster."""
+        return await self._cluster.set_finalizers(body, finalizers)
+
     async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str) -> None:
         """See Cluster."""
         await self._cluster.delete(kind, namespace, name, uid=uid)

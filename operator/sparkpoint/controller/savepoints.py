@@ -27,6 +27,7 @@ from sparkpoint.controller.errors import (
     UnprocessableError,
 )
 from sparkpoint.controller.events import Events
+from sparkpoint.controller.finalizers import guarded, is_let_go, let_go
 from sparkpoint.controller.keys import OPERATION, SAVEPOINT, Key, is_paused, key_of
 from sparkpoint.controller.metrics import Metrics
 from sparkpoint.controller.obstacles import explained
@@ -55,7 +56,6 @@ __all__ = ["SavepointReconciler"]
 
 logger = logging.getLogger(__name__)
 
-_SOON: Final = 1.0
 _LONGEST: Final = 60.0
 _AT_REST: Final = 3600.0
 """Seconds between two looks at a savepoint that nothing is to be done to."""
@@ -96,11 +96,11 @@ class SavepointReconciler:
         if body is None:
             self.forget(key)
             return Requeue(seconds=_AT_REST, released=True)
+        if is_let_go(body):
+            return Requeue(seconds=_AT_REST, released=True)
         if is_paused(body):
             return Requeue(seconds=_AT_REST)
-        view = read_savepoint(body)
-        if not view.guarded:
-            return Requeue(seconds=_SOON)
+        view = read_savepoint(await guarded(self._cluster, body))
         self._relate(view)
         sight = await self._observer.observe(view, self._refused.get(key))
         decision = _decide(sight)
@@ -121,7 +121,9 @@ class SavepointReconciler:
                 self._refused[key] = Refusal(message=explained(error), retry_helps=helps)
                 return Requeue(seconds=0.0)
         await self._tidy(sight, decision)
-        if written and not decision.released:
+        if decision.released:
+            await let_go(self._cluster, view.body)
+        elif written:
             # There may be more to see now; what we wrote ourselves does not wake us.
             return Requeue(seconds=0.0)
         return _requeue(view, decision)

@@ -13,7 +13,7 @@ from sparkpoint.api.scalars import OnDelete, Verification
 from sparkpoint.api.validation import validate
 from sparkpoint.controller import objects
 from sparkpoint.controller.cluster import Object, metadata
-from sparkpoint.controller.keys import FINALIZER, OPERATION, Key, key_of
+from sparkpoint.controller.keys import OPERATION, Key, key_of
 from sparkpoint.controller.objects import Repository
 from sparkpoint.controller.podfacts import label, parse_time
 from sparkpoint.controller.records import read_savepoint_record
@@ -43,7 +43,6 @@ class SavepointView:
     errors: tuple[FieldError, ...]
     record: SavepointRecord
     deleting: datetime | None
-    guarded: bool
 
     @property
     def uid(self) -> str:
@@ -113,8 +112,6 @@ class SavepointView:
 
 def read_savepoint(body: Object) -> SavepointView:
     """RecordError if its record cannot be read."""
-    about = metadata(body)
-    deleting = parse_time(about.get("deletionTimestamp"))
     errors = tuple(validate(body.get("spec") or {}, resource=RESOURCE))
     return SavepointView(
         body=body,
@@ -122,8 +119,7 @@ def read_savepoint(body: Object) -> SavepointView:
         spec=SavepointSpec.model_validate(body["spec"]) if not errors else None,
         errors=errors,
         record=_record(body.get("status") or {}),
-        deleting=deleting,
-        guarded=deleting is not None or FINALIZER in (about.get("finalizers") or []),
+        deleting=parse_time(metadata(body).get("deletionTimestamp")),
     )
 
 

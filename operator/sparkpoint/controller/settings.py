@@ -6,7 +6,7 @@ from typing import Any, Final
 import kopf
 from kopf import BodyEssence
 
-from sparkpoint.controller.keys import FINALIZER, JOB
+from sparkpoint.controller.keys import JOB
 
 __all__ = ["configure"]
 
@@ -38,8 +38,10 @@ def configure(settings: kopf.OperatorSettings) -> kopf.OperatorSettings:
     settings.peering.standalone = True
     # Needs no rights on namespaces and CRDs; the CRDs must be there before we start.
     settings.scanning.disabled = True
-    # Names of our own: two operators on kopf with the usual ones undo each other's work.
-    settings.persistence.finalizer = FINALIZER
+    # Names of our own: two operators on kopf with the usual ones undo each other's work. This
+    # finalizer is on nothing: kopf takes off whatever no handler of deletions asks for, and ours is
+    # put on and taken off by passes.
+    settings.persistence.finalizer = f"{_PREFIX}/none"
     settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(
         prefix=_PREFIX, v1=False
     )

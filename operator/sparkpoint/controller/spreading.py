@@ -2,8 +2,14 @@
 
 import hashlib
 from datetime import timedelta
+from typing import Final
 
-__all__ = ["spread"]
+__all__ = ["FIRST_LOOK", "FIRST_LOOK_AT_REST", "spread"]
+
+FIRST_LOOK: Final = timedelta(seconds=5)
+"""Over which the first passes are spread when the operator starts."""
+FIRST_LOOK_AT_REST: Final = timedelta(hours=1)
+"""The same of savepoints that nothing is to be done to."""
 
 
 def spread(uid: str, over: timedelta) -> timedelta:

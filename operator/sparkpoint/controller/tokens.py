@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from sparkpoint.controller import objects
 from sparkpoint.controller.cluster import SECRETS, Cluster, Object, create_or_get, find, owner_uid
-from sparkpoint.controller.errors import ConflictError
 from sparkpoint.controller.objects import Owner
+from sparkpoint.controller.ownership import check_ours
 
 __all__ = ["Tokens", "random_token"]
 
@@ -46,8 +46,7 @@ class Tokens:
         name = objects.agent_secret_name(owner.name, epoch)
         token = self._known.get((owner.uid, epoch)) or self._make()
         body = await create_or_get(self._cluster, objects.agent_secret(owner, epoch, token))
-        if owner_uid(body) != owner.uid:
-            raise ConflictError(f"Secret {name} belongs to another job, which is being deleted")
+        check_ours(body, owner)
         self._learn(owner, epoch, body)
         return name
 

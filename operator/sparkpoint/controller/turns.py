@@ -5,7 +5,7 @@ resources, nearly all wait. One resource has one pass at a time.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import Context
 from dataclasses import dataclass
 from typing import Final
@@ -29,18 +29,23 @@ class _Turn:
     task: asyncio.Task[None] | None = None
     again: bool = False
     """Something changed after its pass began: it may have looked before."""
-    released: asyncio.Future[None] | None = None
-    """Who waits until nothing is left to be done for it."""
 
 
 class Turns:
     """Runs the passes over one kind of resource; `run_once` never raises.
 
-    While `may_act` says no, another operator acts: who has a turn waits for ours.
+    While `may_act` says no, another operator acts: who has a turn waits for ours. Those that
+    `patience` names wait so many seconds longer: all of them have their turn then.
     """
 
-    def __init__(self, run_once: RunOnce, *, may_act: Callable[[], bool] = lambda: True) -> None:
-        self._run_once, self._may_act = run_once, may_act
+    def __init__(
+        self,
+        run_once: RunOnce,
+        *,
+        may_act: Callable[[], bool] = lambda: True,
+        patience: Callable[[], Mapping[Key, float]] = dict,
+    ) -> None:
+        self._run_once, self._may_act, self._patience = run_once, may_act, patience
         self._turns: dict[Key, _Turn] = {}
         self._held: dict[Key, _Turn] = {}
         self._resumption: asyncio.TimerHandle | None = None
@@ -56,21 +61,12 @@ class Turns:
         else:
             self._plan(key, turn, within)
 
-    async def released(self, key: Key) -> None:
-        """Return when a pass says that nothing is left to be done for it."""
-        turn = self._turns.setdefault(key, _Turn())
-        if turn.released is None or turn.released.done():
-            turn.released = asyncio.get_running_loop().create_future()
-        waiting = turn.released
-        self.notify(key)
-        # Whoever is cut off must not cut off another one that waits for the same.
-        await asyncio.shield(waiting)
-
     def forget(self, key: Key) -> None:
         """It is gone; a pass that is under way ends by itself."""
+        self._held.pop(key, None)
         turn = self._turns.pop(key, None)
-        if turn is not None:
-            _give_up(turn)
+        if turn is not None and turn.timer is not None:
+            turn.timer.cancel()
 
     async def close(self) -> None:
         """Cut off what is under way: a pass can be repeated at any point."""
@@ -115,10 +111,11 @@ class Turns:
             return
         self._resumption = None
         held, self._held = self._held, {}
+        patience = self._patience()
         for key, turn in held.items():
             # Those that are gone meanwhile have no turn any more.
             if self._turns.get(key) is turn and turn.timer is None and turn.task is None:
-                self._begin(key, turn)
+                self._plan(key, turn, patience.get(key, 0.0))
 
     async def _pass(self, key: Key, turn: _Turn) -> None:
         try:
@@ -127,17 +124,8 @@ class Turns:
             turn.task = None
         if self._turns.get(key) is not turn:
             return
-        if requeue.released and not turn.again and self._may_act():
+        if requeue.released and not turn.again:
             # Whatever happens to it yet is told by a watch.
             self.forget(key)
         else:
-            # Who lets go of it takes its finalizer off, which only the operator that acts may do.
-            soon = turn.again or requeue.released
-            self._plan(key, turn, 0.0 if soon else requeue.seconds)
-
-
-def _give_up(turn: _Turn) -> None:
-    if turn.timer is not None:
-        turn.timer.cancel()
-    if turn.released is not None and not turn.released.done():
-        turn.released.set_result(None)
+            self._plan(key, turn, 0.0 if turn.again else requeue.seconds)

@@ -1,18 +1,20 @@
 """The parts of the operator, put together. Without kopf, so that tests can run all of it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Final
 
 from sparkpoint.controller.agents import Dial
 from sparkpoint.controller.cache import ObjectCache
-from sparkpoint.controller.cluster import Cluster
+from sparkpoint.controller.cluster import Cluster, Object, metadata
 from sparkpoint.controller.drift import Drift
 from sparkpoint.controller.events import Events
 from sparkpoint.controller.executor import Executor
 from sparkpoint.controller.garbage import Garbage
 from sparkpoint.controller.intents import Intents
+from sparkpoint.controller.keys import Key, key_of
 from sparkpoint.controller.lastwords import LastWords
 from sparkpoint.controller.metrics import Metrics
 from sparkpoint.controller.observer import Observer
@@ -22,14 +24,19 @@ from sparkpoint.controller.passes import Gate, Passes, Throttling, always
 from sparkpoint.controller.reconciler import JobReconciler, is_changed
 from sparkpoint.controller.revisionstore import RevisionStore
 from sparkpoint.controller.safepods import SafePods
+from sparkpoint.controller.savepointfacts import is_at_rest
 from sparkpoint.controller.savepointobserver import SavepointObserver
 from sparkpoint.controller.savepoints import SavepointReconciler
 from sparkpoint.controller.savepointuses import SavepointUses
+from sparkpoint.controller.spreading import FIRST_LOOK, FIRST_LOOK_AT_REST, spread
 from sparkpoint.controller.tokens import Tokens, random_token
 from sparkpoint.controller.turns import Turns
 from sparkpoint.controller.upkeep import Upkeep
 
 __all__ = ["Operator", "put_together", "utc_now"]
+
+_JOBS_FIRST: Final = timedelta(seconds=2)
+"""Longer than it takes the jobs to notice that our turn has come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +164,22 @@ def put_together(
         savepoint_cache=savepoint_cache,
         last_words=last_words,
         job_turns=Turns(jobs.run_once, may_act=may_act),
-        savepoint_turns=Turns(savepoint_reconciler.run_once, may_act=may_act),
+        savepoint_turns=Turns(
+            savepoint_reconciler.run_once,
+            may_act=may_act,
+            patience=lambda: _patience(savepoint_cache),
+        ),
         metrics=metrics,
     )
+
+
+def _patience(savepoints: ObjectCache) -> Mapping[Key, float]:
+    """Jobs first, when our turn has come: as when an operator starts, ten thousand savepoints that
+    nothing is to be done to are looked at one after another."""
+    found = (body for owner in savepoints.owners() for body in savepoints.of(owner))
+    return {key_of(body): (_JOBS_FIRST + _first_look(body)).total_seconds() for body in found}
+
+
+def _first_look(savepoint: Object) -> timedelta:
+    over = FIRST_LOOK_AT_REST if is_at_rest(savepoint) else FIRST_LOOK
+    return spread(metadata(savepoint)["uid"], over)

@@ -40,6 +40,8 @@ class FakeCluster:
         self._clock = clock
         self._version = 0
         self._objects: dict[tuple[str, str | None, str], Object] = {}
+        self.gone: dict[tuple[str, str], Object] = {}
+        """What went with its last finalizer, as it was then, by kind and name."""
         self.calls: list[tuple[str, str, str]] = []
         """Verb, kind and name of every call, in order."""
         self.crash: tuple[int, bool] | None = None
@@ -78,6 +80,13 @@ class FakeCluster:
         """See Cluster."""
         kind = kind_of(body)
         return self._one("status", kind, _name(body), lambda: self._with_status(body), body)
+
+    async def set_finalizers(self, body: Object, finalizers: Sequence[str]) -> Object:
+        """See Cluster."""
+        kind = kind_of(body)
+        return self._one(
+            "patch", kind, _name(body), lambda: self._with_finalizers(body, finalizers), body
+        )
 
     async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str) -> None:
         """See Cluster."""
@@ -180,6 +189,17 @@ class FakeCluster:
         known = self._checked(body)
         known["status"] = copied(body.get("status") or {})
         return self._touch(known)
+
+    def _with_finalizers(self, body: Object, finalizers: Sequence[str]) -> Object:
+        known = self._checked(body)
+        added = set(finalizers) - set(known["metadata"].get("finalizers") or [])
+        assert not added or "deletionTimestamp" not in known["metadata"]
+        known["metadata"]["finalizers"] = list(finalizers)
+        self._touch(known)
+        if not finalizers and "deletionTimestamp" in known["metadata"]:
+            self.gone[kind_of(known).kind, known["metadata"]["name"]] = known
+            self.erase(kind_of(known), known["metadata"].get("namespace"), _name(known))
+        return known
 
     def _checked(self, body: Object) -> Object:
         about = metadata(body)

@@ -232,7 +232,7 @@ class Simulation:
         self.operator = self._new_operator()
 
     def add_job(self, spec: dict[str, Any]) -> None:
-        """As `kubectl apply`, and kopf puts the finalizer on."""
+        """As `kubectl apply`, and a pass that has put the finalizer on."""
         self.cluster.add(
             {
                 "apiVersion": "sparkpoint.dev/v1alpha1",
@@ -289,22 +289,11 @@ class Simulation:
         return await self.operator.savepoints.run_once(key)
 
     def run_savepoints(self) -> None:
-        """A pass over each; kopf puts the finalizer on, and takes it off when they are let go."""
+        """A pass over each."""
         for body in self.cluster.present(SAVEPOINTS, NAMESPACE):
             name = metadata(body)["name"]
-            if not metadata(body).get("finalizers"):
-                self.cluster.edit(
-                    SAVEPOINTS,
-                    NAMESPACE,
-                    name,
-                    lambda known: known["metadata"].update(finalizers=[FINALIZER]),
-                )
             self.feed()
-            requeue = self._survive(partial(self._run_savepoint, Key(NAMESPACE, name)))
-            found = self.cluster.find(SAVEPOINTS, NAMESPACE, name)
-            deleting = found is not None and metadata(found).get("deletionTimestamp")
-            if deleting and requeue.released:
-                self.cluster.erase(SAVEPOINTS, NAMESPACE, name)
+            self._survive(partial(self._run_savepoint, Key(NAMESPACE, name)))
 
     def settle(self, until: Callable[[], bool], *, passes: int = 200, longest: float = 5) -> None:
         """Let time go by until this holds, in steps of at most so many seconds."""
@@ -319,15 +308,19 @@ class Simulation:
 
     @property
     def job(self) -> Object:
-        """As the API server has it."""
-        found = self.cluster.find(JOBS, NAMESPACE, NAME)
+        """As the API server has it, or had it last, if it was let go."""
+        found = self.cluster.find(JOBS, NAMESPACE, NAME) or self._let_go
         assert found is not None
         return found
 
     @property
+    def _let_go(self) -> Object | None:
+        return self.cluster.gone.get((JOBS.kind, NAME))
+
+    @property
     def status(self) -> dict[str, Any]:
-        """Of the job; empty if it is gone."""
-        found = self.cluster.find(JOBS, NAMESPACE, NAME)
+        """Of the job, or the last one if it was let go; empty if it is gone in another way."""
+        found = self.cluster.find(JOBS, NAMESPACE, NAME) or self._let_go
         return (found or {}).get("status") or {}
 
     def is_running(self) -> bool:

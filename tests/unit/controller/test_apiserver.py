@@ -38,6 +38,7 @@ class Server:
         self.counted: list[tuple[str, str, str]] = []
         self.asked: list[tuple[str, str, Any, str]] = []
         self.heard: list[tuple[str | None, bool]] = []
+        self.types: list[str] = []
         self.paths: list[str] = []
         """As they came, before anything was decoded."""
 
@@ -47,6 +48,7 @@ class Server:
         token = request.headers.get("Authorization", "")
         self.asked.append((request.method, request.path_qs, body, token))
         self.paths.append(request.raw_path)
+        self.types.append(request.content_type)
         status, answer = self._answers.pop(0)
         return web.json_response(answer, status=status, headers=self._headers)
 
@@ -172,6 +174,25 @@ def test_a_status_is_written_to_its_own_path() -> None:
     method, path, sent, _ = server.asked[0]
     assert (method, sent) == ("PUT", body)
     assert path == "/apis/sparkpoint.dev/v1alpha1/namespaces/shop/statefulsparkjobs/a/status"
+
+
+def test_finalizers_are_written_alone_and_to_the_version_that_was_read() -> None:
+    about = {"name": "a", "namespace": "shop", "resourceVersion": "7", "labels": {"team": "web"}}
+    body = {
+        "apiVersion": "sparkpoint.dev/v1alpha1",
+        "kind": "StatefulSparkJob",
+        "metadata": about,
+        "spec": {"suspend": True},
+    }
+    server = Server((200, body))
+
+    server.run(lambda cluster: cluster.set_finalizers(body, ["a/one", "b/two"]))
+
+    method, path, sent, _ = server.asked[0]
+    assert (method, server.types) == ("PATCH", ["application/merge-patch+json"])
+    assert path == "/apis/sparkpoint.dev/v1alpha1/namespaces/shop/statefulsparkjobs/a"
+    assert sent == {"metadata": {"resourceVersion": "7", "finalizers": ["a/one", "b/two"]}}
+    assert server.counted == [("patch", "statefulsparkjobs", "200")]
 
 
 def test_every_request_is_counted_in_the_words_of_kubernetes() -> None:

@@ -56,7 +56,6 @@ JOB = Job(
     uid="u1",
     generation=1,
     deleting=None,
-    guarded=True,
     record=RECORD,
 )
 

@@ -21,7 +21,8 @@ def test_kopf_is_set_up_for_many_jobs_and_one_operator() -> None:
 
     assert settings.peering.standalone
     assert settings.scanning.disabled
-    assert settings.persistence.finalizer == FINALIZER
+    # What no handler of ours asks for is taken off by kopf.
+    assert settings.persistence.finalizer != FINALIZER
     body = kopf.Body({"spec": {"a": 1}})
     assert settings.persistence.diffbase_storage.build(body=body) == {}
     assert settings.posting.loggers is False
@@ -68,13 +69,10 @@ def test_watches_feed_the_caches_and_wake_the_loops() -> None:
     [known] = operator.pod_cache.of(key)
     assert known["spec"] == {"containers": [{"name": "main"}]}
     assert "managedFields" not in known["metadata"]
-    assert set(found) == {
-        "notice-job",
-        "notice-pod",
-        "notice-savepoint",
-        "release-statefulsparkjobs",
-        "release-sparksavepoints",
-    }
+    # None that kopf waits for, or writes to resources for.
+    assert set(found) == {"notice-job", "notice-pod", "notice-savepoint"}
+    assert not registry._changing._handlers
+    assert not registry._spawning._handlers
 
 
 def test_the_end_of_a_pod_is_kept_when_it_is_deleted() -> None:
@@ -211,6 +209,60 @@ def test_the_many_that_are_there_at_the_start_are_looked_at_one_after_another() 
     assert 60 < max(savepoints) < 3700
     page = operator.metrics.render()
     assert 'sparkpoint_operator_resources{kind="savepoint",phase="Completed"} 20' in page
+
+
+def test_an_operator_that_takes_over_looks_at_jobs_before_savepoints() -> None:
+    world, old = World(), "2020-01-01T00:00:00Z"
+    operator = put_together(world.cluster, world.dial)
+    job = Key("shop", "j1")
+    for number in range(20):
+        about = {"name": f"s{number}", "namespace": "shop", "uid": f"{number}"}
+        taken = {"phase": "Completed"} if number else {"phase": "Pending"}
+        body = {"metadata": {**about, "creationTimestamp": old}, "status": taken}
+        operator.savepoint_cache.put(job, body)
+
+    patience = operator.savepoint_turns._patience()
+
+    assert operator.job_turns._patience() == {}
+    first, *others = sorted(patience.values())
+    assert first == patience[Key("shop", "s0")]
+    # Jobs are resumed after a second at the latest.
+    assert 1 < first < 7
+    assert len(others) == 19
+    assert 60 < max(others) < 3700
+
+
+def test_a_replica_that_waits_keeps_nothing_of_what_is_deleted_meanwhile() -> None:
+    world, registry = World(), kopf.OperatorRegistry()
+    operator = put_together(world.cluster, world.dial, may_act=lambda: False)
+    register(registry, operator)
+    found = handlers(registry)
+
+    def savepoint(change: str) -> dict[str, object]:
+        about = {"name": "s", "namespace": "shop", "uid": "u", "deletionTimestamp": "2026-11-18"}
+        return {"type": change, "object": {"metadata": about, "spec": {"jobRef": {"name": "j"}}}}
+
+    def job(change: str) -> dict[str, object]:
+        about = {"name": "j", "namespace": "shop", "uid": "j", "deletionTimestamp": "2026-11-18"}
+        return {"type": change, "object": {"metadata": about}}
+
+    async def story() -> list[int]:
+        counts = []
+        for change in ("MODIFIED", "DELETED"):
+            await found["notice-savepoint"](event=savepoint(change))  # type: ignore[operator]
+            await found["notice-job"](event=job(change))  # type: ignore[operator]
+            await asyncio.sleep(0.01)
+            held = [
+                each
+                for turns in (operator.job_turns, operator.savepoint_turns)
+                for each in (*turns._turns, *turns._held)
+            ]
+            counts += [len(held), len(operator.savepoint_cache) + len(operator.job_cache)]
+        await operator.close()
+        return counts
+
+    assert asyncio.run(story()) == [4, 2, 0, 0]
+    assert world.cluster.calls == []
 
 
 def due(turns: Turns, now: float) -> list[float]:

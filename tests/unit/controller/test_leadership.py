@@ -11,8 +11,10 @@ import pytest
 
 from sparkpoint.controller import leadership
 from sparkpoint.controller.agents import Agent
-from sparkpoint.controller.cluster import LEASES, PODS, Kind, Object
+from sparkpoint.controller.cluster import JOBS, LEASES, PODS, Kind, Object
 from sparkpoint.controller.errors import ConflictError, ForbiddenError, UnavailableError
+from sparkpoint.controller.finalizers import let_go
+from sparkpoint.controller.keys import FINALIZER
 from sparkpoint.controller.leadership import (
     FencedCluster,
     Leadership,
@@ -211,6 +213,23 @@ def test_a_frozen_operator_that_wakes_up_writes_nothing_before_it_has_looked() -
     with pytest.raises(NotLeaderError):
         asyncio.run(frozen.create(POD))
     assert not replicas.cluster.find(PODS, "shop", "p")
+
+
+def test_a_frozen_operator_that_wakes_up_lets_nothing_go() -> None:
+    replicas = Replicas()
+    replicas.renew(replicas.one, replicas.other)
+    guard = {"name": "j", "namespace": "shop", "finalizers": [FINALIZER]}
+    made = {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "metadata": guard}
+    job = replicas.cluster.add(made)
+    replicas.cluster.remove(JOBS, "shop", "j")
+    frozen = FencedCluster(replicas.cluster, replicas.one)
+    for _ in range(20):
+        replicas.renew(replicas.other, after=1)
+
+    with pytest.raises(NotLeaderError):
+        asyncio.run(let_go(frozen, job))
+
+    assert replicas.cluster.find(JOBS, "shop", "j") is not None
 
 
 EFFECTS: dict[str, Callable[[Agent], Coroutine[Any, Any, object]]] = {

@@ -38,9 +38,8 @@ def delete(simulation: Simulation) -> None:
 
 
 def make_again(simulation: Simulation, spec: dict[str, Any]) -> None:
-    """kopf takes the finalizer off, Kubernetes removes what the job owned, a user applies anew."""
+    """Kubernetes removes what the job owned that was let go, and a user applies anew."""
     uid = metadata(simulation.job)["uid"]
-    simulation.cluster.erase(JOBS, NAMESPACE, NAME)
     for kind in (PODS, CONFIG_MAPS, SECRETS, SERVICES, BUDGETS, REVISIONS):
         for body in simulation.cluster.all(kind, NAMESPACE):
             if owner_uid(body) == uid:

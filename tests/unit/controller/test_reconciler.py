@@ -5,6 +5,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+import pytest
+
 from sparkpoint.controller.cluster import CONFIG_MAPS, JOBS, PODS, SAVEPOINTS, Object, metadata
 from sparkpoint.controller.errors import (
     ClusterError,
@@ -43,17 +45,6 @@ def test_a_job_starts_and_runs() -> None:
     assert status["driver"]["pod"] == "visits-e1-a1"
     assert status["executors"] == 2
     assert simulation.events() == ["Start", "StartSucceeded"]
-
-
-def test_nothing_is_made_before_the_finalizer_is_on_the_job() -> None:
-    simulation = Simulation()
-    simulation.cluster.edit(
-        JOBS, NAMESPACE, NAME, lambda body: body["metadata"].update(finalizers=[])
-    )
-
-    simulation.run_pass()
-
-    assert simulation.cluster.writes == []
 
 
 def test_a_job_that_runs_costs_no_call_of_the_api_server() -> None:
@@ -463,6 +454,26 @@ def test_a_job_that_is_gone_is_let_go() -> None:
     simulation.cluster.erase(JOBS, NAMESPACE, NAME)
 
     assert simulation.run_pass().released
+
+
+@pytest.mark.parametrize("deleted", [True, False], ids=["deleted", "running"])
+def test_a_job_that_somebody_else_let_go_is_forgotten_before_the_watch_tells(
+    deleted: bool,
+) -> None:
+    simulation = running()
+    if deleted:
+        simulation.cluster.remove(JOBS, NAMESPACE, NAME)
+        simulation.run_pass()
+    else:
+        # It has something to write.
+        simulation.edit(restartNonce="1")
+        simulation.feed()
+
+    simulation.cluster.erase(JOBS, NAMESPACE, NAME)
+    requeues = [simulation.run_pass_behind() for _ in range(3)]
+
+    assert requeues[-1].released
+    assert 'resources{kind="job"' not in simulation.operator.metrics.render()
 
 
 def test_a_job_begins_from_a_savepoint_once_that_is_complete() -> None:

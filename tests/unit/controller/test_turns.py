@@ -17,7 +17,7 @@ KEY, OTHER = Key("shop", "visits"), Key("shop", "orders")
 
 
 class Passes:
-    """Notes whose turn it was; `gate` holds passes up, `released` lets the resource go."""
+    """Notes whose turn it was; `gate` holds passes up, `released` says that it was let go."""
 
     def __init__(self, *, seconds: float = 3600.0) -> None:
         self.seen: list[Key] = []
@@ -133,44 +133,34 @@ def test_a_turn_keeps_nothing_of_who_gave_it() -> None:
     assert told(story).seen == [KEY]
 
 
-def test_whoever_waits_for_the_release_waits_for_a_pass_that_says_so() -> None:
+def test_one_that_was_let_go_has_no_turn_any_more() -> None:
     async def story(passes: Passes, turns: Turns) -> None:
-        passes.seconds = 0.001
-        waiting = asyncio.create_task(turns.released(KEY))
-        await passes.third.wait()
-        assert not waiting.done()
-        passes.released = True
-        await waiting
-        seen = len(passes.seen)
-        await asyncio.sleep(0.01)
-        # Nothing is left to be done, so that it has no turn any more.
-        assert len(passes.seen) == seen
-
-    told(story)
-
-
-def test_who_is_cut_off_waits_again_for_the_same_release() -> None:
-    async def story(passes: Passes, turns: Turns) -> None:
-        first = asyncio.create_task(turns.released(KEY))
-        await passes.seen_times(1)
-        first.cancel()
-        second = asyncio.create_task(turns.released(KEY))
-        await settle()
-        passes.released = True
+        passes.seconds, passes.released = 0.001, True
         turns.notify(KEY)
-        await second
+        await passes.seen_times(1)
+        await asyncio.sleep(0.01)
 
-    told(story)
+    assert told(story).seen == [KEY]
+
+
+def test_one_that_changed_while_it_was_let_go_has_another_turn() -> None:
+    async def story(passes: Passes, turns: Turns) -> None:
+        passes.released = True
+        passes.gate.clear()
+        turns.notify(KEY)
+        await passes.seen_times(1)
+        turns.notify(KEY)
+        passes.gate.set()
+        await passes.seen_times(2)
+        await asyncio.sleep(0.01)
+
+    assert told(story).seen == [KEY, KEY]
 
 
 def test_one_that_is_gone_has_no_turn_any_more() -> None:
     async def story(passes: Passes, turns: Turns) -> None:
         turns.notify(KEY, within=0.001)
-        waiting = asyncio.create_task(turns.released(OTHER))
-        await asyncio.sleep(0)
         turns.forget(KEY)
-        turns.forget(OTHER)
-        await waiting
         await asyncio.sleep(0.01)
 
     assert told(story).seen == []
@@ -197,6 +187,7 @@ def test_who_has_a_turn_while_another_operator_acts_waits_for_ours(
         await until(lambda: asked[0] > 3)
         assert passes.seen == []
         turns.forget(gone)
+        assert set(turns._held) == {KEY, OTHER}
         turns.notify(KEY)
         acts[0] = True
         await passes.seen_times(2)
@@ -206,29 +197,28 @@ def test_who_has_a_turn_while_another_operator_acts_waits_for_ours(
     assert sorted(passes.seen) == [OTHER, KEY]
 
 
-def test_an_operator_that_lost_its_turn_during_a_pass_lets_nothing_go(
+def test_those_that_can_wait_do_so_when_our_turn_has_come(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("sparkpoint.controller.turns._ASKED", 0.001)
-    passes, acts = Passes(), [True]
+    passes, acts = Passes(), [False]
 
-    async def story() -> None:
-        passes.gate = asyncio.Event()
-        passes.released = True
-        turns = Turns(passes.run_once, may_act=lambda: acts[0])
-        waiting = asyncio.create_task(turns.released(KEY))
-        await passes.seen_times(1)
-        acts[0] = False
-        passes.gate.set()
-        await asyncio.sleep(0.02)
-        assert not waiting.done()
-        assert passes.seen == [KEY]
+    async def story() -> float:
+        turns = Turns(passes.run_once, may_act=lambda: acts[0], patience=lambda: {OTHER: 3600.0})
+        turns.notify(OTHER)
+        turns.notify(KEY)
+        await until(lambda: len(turns._held) == 2)
         acts[0] = True
-        await waiting
+        await passes.seen_times(1)
+        await settle()
+        timer = turns._turns[OTHER].timer
+        assert timer is not None
+        left = timer.when() - asyncio.get_running_loop().time()
         await turns.close()
+        return left
 
-    asyncio.run(story())
-    assert passes.seen == [KEY, KEY]
+    assert 3500 < asyncio.run(story()) <= 3600
+    assert passes.seen == [KEY]
 
 
 def test_the_end_cuts_off_what_is_under_way() -> None:
