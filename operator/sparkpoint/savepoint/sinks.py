@@ -22,6 +22,7 @@ __all__ = [
     "SinkAction",
     "SinkPolicy",
     "apply_sink",
+    "check_planned",
     "cut_log",
     "plan_sinks",
 ]
@@ -188,6 +189,16 @@ def _no_log(query: QueryInfo, store: Store, *, mode: Mode) -> SinkConflictError:
         "say --sink-policy seed; to go on without a look at the sink, ignore (in a job: "
         "restoreFrom with sink: Resume)."
     )
+
+
+def check_planned(planned: list[SinkAction], now: list[SinkAction]) -> None:
+    """SinkConflictError if a sink is no longer what it was when it was planned for."""
+    for action in (*planned, *now):
+        if (action in planned) != (action in now):
+            raise SinkConflictError(
+                f"{action.uri} was written to since this restore began: a query runs there, or "
+                "another restore. Nothing is cut that was not planned. Stop it, and restore again."
+            )
 
 
 def apply_sink(action: SinkAction, store: Store) -> None:

@@ -13,9 +13,11 @@ from sparkpoint.savepoint import (
     Repository,
     Savepoint,
     SinkPolicy,
+    materialize,
 )
 from sparkpoint.savepoint.errors import SinkConflictError
-from sparkpoint.savepoint.sinks import plan_sinks
+from sparkpoint.savepoint.filling import fill
+from sparkpoint.savepoint.sinks import apply_sink, plan_sinks
 from sparkpoint.storage import DirectoryStore
 from tests.unit.savepoint.synthetic import SyntheticQuery
 
@@ -213,3 +215,46 @@ def test_checksums_of_entries_that_are_to_come_are_removed_with_any_policy(
     world.restore(mode)
 
     assert world.log == log_of(range(BATCH + 1)) | {".notes.crc", ".7.tmp"}
+
+
+@pytest.mark.parametrize("policy", [SinkPolicy.REFUSE, SinkPolicy.TRUNCATE])
+def test_a_sink_that_goes_on_during_a_restore_is_not_cut(
+    repository: Repository,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    policy: SinkPolicy,
+) -> None:
+    world = World(tmp_path, repository)
+    world.write(range(BATCH + 1 if policy is SinkPolicy.REFUSE else BATCH + 3))
+
+    def and_goes_on(*args: object, **options: object) -> None:
+        fill(*args, **options)  # type: ignore[arg-type]
+        world.write([BATCH + 4])
+
+    monkeypatch.setattr(materialize, "fill", and_goes_on)
+    before = world.log
+
+    with pytest.raises(SinkConflictError, match=r"batch 9|since"):
+        world.restore(Mode.REWIND, policy)
+
+    assert world.log == before | log_of([BATCH + 4])
+
+
+def test_a_sink_that_goes_on_after_it_was_cut_makes_no_restore_complete(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path, repository)
+    world.write(range(BATCH + 3))
+
+    def and_goes_on(*args: object) -> None:
+        apply_sink(*args)  # type: ignore[arg-type]
+        world.write([BATCH + 1])
+
+    with monkeypatch.context() as patched:
+        patched.setattr(materialize, "apply_sink", and_goes_on)
+        with pytest.raises(SinkConflictError, match="since"):
+            world.restore(Mode.REWIND, SinkPolicy.TRUNCATE)
+    assert '"state":"filling"' in (tmp_path / "back/.sparkpoint/restored.json").read_text()
+
+    world.restore(Mode.REWIND, SinkPolicy.TRUNCATE)
+    assert world.log == log_of(range(BATCH + 1))
