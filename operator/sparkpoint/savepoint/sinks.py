@@ -24,6 +24,7 @@ __all__ = [
     "apply_sink",
     "check_planned",
     "cut_log",
+    "doubts",
     "plan_sinks",
 ]
 
@@ -51,6 +52,8 @@ class SinkAction:
 
 
 _DEDUPING = {"delta", "iceberg"}
+_SKIPPING = {"file", "delta", "unknown"}
+"""Sinks that may not even run a batch which they have."""
 
 
 def plan_sinks(
@@ -189,6 +192,26 @@ def _no_log(query: QueryInfo, store: Store, *, mode: Mode) -> SinkConflictError:
         "say --sink-policy seed; to go on without a look at the sink, ignore (in a job: "
         "restoreFrom with sink: Resume)."
     )
+
+
+def doubts(manifest: Manifest, sinks: Mapping[str, Store], *, mode: Mode) -> list[str]:
+    """What to tell who resumes: batches in flight that a sink may skip, and so their state.
+
+    Iceberg lets a batch run that it has, and drops its output alone: that was there already.
+    """
+    return [
+        f"Batch {query.batch + 1} of query {query.prefix or query.id} was in flight, and its sink "
+        f"({_kind(query)}) was not looked at. If it has that batch already, Spark skips it, and "
+        "its state will be missing. Name a file sink with --sink; of a table, roll that batch back "
+        "and restore with --mode fork (in a job: restoreFrom with sink: Fork)."
+        for query in manifest.queries
+        if mode is Mode.RESUME and query.pending and query.operators
+        if _kind(query) in _SKIPPING and query.prefix not in sinks
+    ]
+
+
+def _kind(query: QueryInfo) -> str:
+    return "unknown" if query.sink is None else query.sink.kind
 
 
 def check_planned(planned: list[SinkAction], now: list[SinkAction]) -> None:

@@ -1,6 +1,7 @@
 """What a driver begins from, and what becomes of the sinks that the savepoint knows."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,6 +86,17 @@ def test_a_driver_that_died_between_its_sinks_commit_and_its_own_is_resumed_with
     left = {int(path.name) for path in (tmp_path / "sink" / SINK_LOG).iterdir()}
     assert left == set(range(BATCH + 1))
     assert (world.epoch / "q" / "offsets" / str(BATCH + 1)).exists()
+
+
+@pytest.mark.parametrize(("kind", "told"), [("delta", True), ("iceberg", False), ("kafka", False)])
+def test_a_table_that_would_skip_the_batch_in_flight_is_told_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: Any, told: bool
+) -> None:
+    world = World(tmp_path, SinkInfo(kind=kind, uri="s3://lake/t"), pending=True)
+
+    assert world.restore("resume") is None
+
+    assert ("Batch 6 of query q was in flight" in caplog.text) is told
 
 
 def test_a_sink_that_has_gone_on_is_cut_for_who_rewinds(tmp_path: Path) -> None:
