@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from sparkpoint.savepoint import CaptureRequest, MaterializeRequest, Mode, Repository
+from sparkpoint.savepoint import CaptureRequest, MaterializeRequest, Mode, Repository, SinkPolicy
 from sparkpoint.storage import DirectoryStore
 from tests.spark.workloads import WORKLOADS
 from tests.spark.workloads.inputs import write_files
@@ -86,4 +86,50 @@ def test_batch_that_was_under_way_at_a_kill_is_replayed_exactly_where_it_is_resu
     assert there.files == _FILES
     assert (elsewhere / f"offsets/{begun}").read_bytes() == planned
     assert_state(spark, workload, str(elsewhere), there)
+    assert_output(workload, tmp_path / "out", there)
+
+
+@pytest.mark.parametrize(
+    ("provider", "meanwhile"),
+    [("rocksdb-v2", False), ("hdfs", True)],
+    ids=["it ended there", "it went on"],
+)
+def test_batch_that_the_file_sink_has_and_no_commit_is_done_again_with_its_state(
+    spark: SparkSession, tmp_path: Path, provider: str, meanwhile: bool
+) -> None:
+    workload, checkpoint, back = WORKLOADS["dedup"], tmp_path / "ck", tmp_path / "back"
+    sink = DirectoryStore(tmp_path / "out")
+
+    def run(where: Path, files: int) -> None:
+        write_files(tmp_path / "in", range(files))
+        query = workload.start(
+            spark,
+            provider=provider,
+            inputs=tmp_path / "in",
+            checkpoint=str(where),
+            sink=tmp_path / "out",
+        )
+        finish(query, workload, where, files=files)
+
+    run(checkpoint, 3)
+    last = _newest(checkpoint / "commits")
+    # As a driver leaves it that dies after its sink's commit, and before its own.
+    for name in (f"{last}", f".{last}.crc"):
+        (checkpoint / "commits" / name).unlink()
+    repository = Repository.init(DirectoryStore(tmp_path / "repository"))
+    savepoint = repository.capture(
+        DirectoryStore(checkpoint), CaptureRequest(job="job", name="died")
+    ).savepoint
+    if meanwhile:
+        run(checkpoint, 5)
+    policy = SinkPolicy.TRUNCATE if meanwhile else SinkPolicy.REFUSE
+    request = MaterializeRequest(mode=Mode.RESUME, sinks={"": sink}, sink_policy=policy)
+    repository.materialize(savepoint, DirectoryStore(back), request)
+    run(back, 6)
+
+    assert savepoint.manifest.queries[0].pending
+    assert savepoint.manifest.queries[0].batch == last - 1
+    there = position(back)
+    assert there.files == 6
+    assert_state(spark, workload, str(back), there)
     assert_output(workload, tmp_path / "out", there)

@@ -16,7 +16,7 @@ from sparkpoint.savepoint import MaterializeRequest, Mode, Repository, Savepoint
 from sparkpoint.savepoint.errors import NoQueryError, SinkConflictError
 from sparkpoint.savepoint.manifest import Manifest
 from sparkpoint.savepoint.progress import Amount
-from sparkpoint.savepoint.sinks import SinkPolicy
+from sparkpoint.savepoint.sinks import SinkPolicy, doubts
 from sparkpoint.savepoint.uses import note_restore
 from sparkpoint.storage import Store, open_store
 from sparkpoint.storage.errors import BadLocationError, StorageError
@@ -76,6 +76,8 @@ class Restoring:
         if mode is Mode.REWIND:
             _check_own(found, self._job)
         sinks = _known_sinks(found.manifest, self._endpoint_url, mode)
+        for doubt in doubts(found.manifest, sinks, mode=mode):
+            logger.warning("Restoring: %s", doubt)
         request = MaterializeRequest(mode=mode, sink_policy=_POLICIES[mode], sinks=sinks)
         result = repository.materialize(found, self._target, request, progress=_Logged())
         logger.info(

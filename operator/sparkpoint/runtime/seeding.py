@@ -1,18 +1,19 @@
 """The file sink of a query that begins from a savepoint, looked at before it starts.
 
-It must not know batches that are still to come. A fork's new one gets the empty beginning of the
-log without which Spark cannot read it: before the query starts, again and again until the fork has
+It must not know batches that are still to come; the one in flight, whose state was left behind, is
+cut off, as a restore does that knows the sink. A fork's new one gets the empty beginning of the log
+without which Spark cannot read it: before the query starts, again and again until the fork has
 committed a batch of its own, so that a driver which is killed meanwhile leaves nothing half-done.
 """
 
 import logging
 
-from sparkpoint.checkpoint.names import batch_number
+from sparkpoint.checkpoint.names import batch_number, versioned_name
 from sparkpoint.checkpoint.sink import SINK_LOG, SinkLog, read_sink_log, seed_sink
 from sparkpoint.savepoint.contents import Mode
 from sparkpoint.savepoint.errors import SinkConflictError
 from sparkpoint.savepoint.marker import Marker, read_marker
-from sparkpoint.savepoint.sinks import SinkAction, apply_sink
+from sparkpoint.savepoint.sinks import SinkAction, apply_sink, cut_log
 from sparkpoint.storage import Store, open_store
 from sparkpoint.storage.errors import StorageError
 
@@ -35,10 +36,11 @@ def prepare_sink(epoch: Store, folder: str, sink_uri: str, *, endpoint_url: str 
         return
     try:
         sink = open_store(sink_uri, endpoint_url)
-        log = _log_of(sink)
+        names = [entry.path.rsplit("/", 1)[-1] for entry in sink.children(SINK_LOG)[1]]
     except StorageError as error:
         logger.warning("Query %s: its sink could not be looked at: %s", folder, error)
         return
+    log = read_sink_log(names)
     begun = _restored(marker, f"{folder}/offsets") or batch
     if _newest(epoch, f"{folder}/offsets") == begun and (log.latest or 0) > begun:
         raise SinkConflictError(
@@ -46,6 +48,8 @@ def prepare_sink(epoch: Store, folder: str, sink_uri: str, *, endpoint_url: str 
             f"{log.latest}: Spark would skip the batches between, and lose their state too. Let "
             "the script write elsewhere, or to where the savepoint's own output is."
         )
+    if log.latest == begun > batch and _lacks_state(epoch, marker, f"{folder}/state", begun + 1):
+        _cut(folder, sink, names, batch)
     if marker.mode == Mode.FORK.value:
         _seed(folder, sink, log, batch)
 
@@ -60,8 +64,26 @@ def _seed(folder: str, sink: Store, log: SinkLog, batch: int) -> None:
     logger.info("Query %s: the log of its new sink %s begins at batch %d", folder, sink.uri, batch)
 
 
-def _log_of(sink: Store) -> SinkLog:
-    return read_sink_log(entry.path.rsplit("/", 1)[-1] for entry in sink.children(SINK_LOG)[1])
+def _cut(folder: str, sink: Store, names: list[str], batch: int) -> None:
+    if action := cut_log(folder, sink.uri, names, batch=batch):
+        apply_sink(action, sink)
+    logger.info(
+        "Query %s: batch %d is cut from %s and done again, for its state",
+        folder,
+        batch + 1,
+        sink.uri,
+    )
+
+
+def _lacks_state(epoch: Store, marker: Marker, state: str, version: int) -> bool:
+    """Whether the query has state, and not this version: its batch has not run here.
+
+    A batch reaches the sink after its state is whole. Spark skips one that the sink has already.
+    """
+    if not any(path.startswith(f"{state}/") for path in marker.files):
+        return False
+    parsed = (versioned_name(entry.path.rsplit("/", 1)[-1]) for entry in epoch.list(state))
+    return all(name is None or name.version != version for name in parsed)
 
 
 def _restored(marker: Marker, log: str) -> int | None:

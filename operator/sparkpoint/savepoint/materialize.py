@@ -22,7 +22,7 @@ from sparkpoint.savepoint.manifest import format_for
 from sparkpoint.savepoint.marker import Marker
 from sparkpoint.savepoint.objects import read_record
 from sparkpoint.savepoint.progress import Amount, Progress, Silent
-from sparkpoint.savepoint.sinks import SinkAction, SinkPolicy, apply_sink, plan_sinks
+from sparkpoint.savepoint.sinks import SinkAction, SinkPolicy, apply_sink, check_planned, plan_sinks
 from sparkpoint.savepoint.target import check_ours, inspect
 from sparkpoint.storage import Store
 
@@ -75,7 +75,10 @@ def materialize(
         # Now that the lease pins it, it must still be there.
         savepoint = catalogue.reread(store, savepoint)
         table = catalogue.read_table(store, savepoint)
-        actions = plan_sinks(manifest, request.sinks, mode=request.mode, policy=request.sink_policy)
+        plan = partial(
+            plan_sinks, manifest, request.sinks, mode=request.mode, policy=request.sink_policy
+        )
+        actions = plan()
         found = inspect(target)
         query_ids = _query_ids(found.marker, savepoint, request.mode)
         pieces = pieces_of(
@@ -111,10 +114,13 @@ def materialize(
             fill(target, store, missing, progress, before=claim.check, verify=request.verify)
             if lease:
                 lease.check()
+            # Filling may have taken long, and whoever writes to the sinks has not waited for us.
+            check_planned(actions, plan())
             for action in actions:
                 apply_sink(action, request.sinks[action.query])
             target.sync()
             claim.check()
+            check_planned([], plan())
             claim.complete(pieces)
     return MaterializeResult(
         savepoint=savepoint,

@@ -6,18 +6,27 @@ batch. A log that ends before the savepoint, as an earlier rewind cut it, never 
 between. Every batch leaves an entry, also one without rows: no log at all is that of another sink.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from sparkpoint.checkpoint.names import source_log_id
 from sparkpoint.checkpoint.sink import SINK_LOG, SinkLog, read_sink_log, seed_sink
 from sparkpoint.savepoint.contents import Mode
 from sparkpoint.savepoint.errors import SinkConflictError
 from sparkpoint.savepoint.manifest import Manifest, QueryInfo
-from sparkpoint.storage import Store
+from sparkpoint.storage import Entry, Store
 from sparkpoint.storage.errors import AlreadyExistsError
 
-__all__ = ["SinkAction", "SinkPolicy", "apply_sink", "plan_sinks"]
+__all__ = [
+    "SinkAction",
+    "SinkPolicy",
+    "apply_sink",
+    "check_planned",
+    "cut_log",
+    "doubts",
+    "plan_sinks",
+]
 
 
 class SinkPolicy(Enum):
@@ -43,6 +52,8 @@ class SinkAction:
 
 
 _DEDUPING = {"delta", "iceberg"}
+_SKIPPING = {"file", "delta", "unknown"}
+"""Sinks that may not even run a batch which they have."""
 
 
 def plan_sinks(
@@ -85,26 +96,56 @@ def _check_own(manifest: Manifest, store: Store) -> None:
 
 
 def _plan(query: QueryInfo, store: Store, *, mode: Mode, policy: SinkPolicy) -> SinkAction | None:
-    names = [entry.path.rsplit("/", 1)[-1] for entry in store.children(SINK_LOG)[1]]
-    log = read_sink_log(names)
-    # The batch in flight may have reached the sink; resuming replays the very same rows.
-    allowed = query.batch + (1 if mode is Mode.RESUME and query.pending else 0)
+    files = {entry.path.rsplit("/", 1)[-1]: entry for entry in store.children(SINK_LOG)[1]}
+    log = read_sink_log(files)
+    if policy is SinkPolicy.SEED and _is_seed(query, store, log, files):
+        return _plan_seed(query, store, files)
     if log.latest is None:
-        return _plan_empty(query, store, mode=mode, policy=policy)
-    _check_not_behind(query, store, log, allowed=allowed)
-    if log.latest <= allowed:
-        return None
-    if policy is not SinkPolicy.TRUNCATE:
+        raise _no_log(query, store, mode=mode)
+    # The batch in flight may have reached the sink; resuming replays the very same rows.
+    begun = query.batch + (1 if mode is Mode.RESUME and query.pending else 0)
+    # Its state is not in the savepoint: only without state may Spark skip it.
+    last = query.batch if query.operators else begun
+    _check_not_behind(query, store, log, allowed=last)
+    if log.latest > begun and policy is not SinkPolicy.TRUNCATE:
         raise SinkConflictError(
             f"{store.uri} has output up to batch {log.latest}, the savepoint ends at batch "
             f"{query.batch}: Spark would skip the batches between, and lose their state too. Say "
             "--sink-policy truncate (in a job: restoreFrom with sink: Rewind) to forget that "
             "output, or restore to another sink."
         )
+    return cut_log(query.prefix, store.uri, files, batch=last)
+
+
+def cut_log(query: str, uri: str, names: Collection[str], *, batch: int) -> SinkAction | None:
+    """What makes a log of these files end at the batch, None if it does; CannotRewindError."""
+    log = read_sink_log(names)
+    newer = log.rewind(batch).delete if log.latest is not None and log.latest > batch else ()
     # Hadoop keeps a hidden checksum beside each entry on a local disk. Left behind, it makes Spark
-    # refuse to write the entry again: "Multiple streaming queries are concurrently using".
-    names = [each for name in log.rewind(allowed).delete for each in (name, f".{name}.crc")]
-    return SinkAction(query.prefix, store.uri, tuple(f"{SINK_LOG}/{name}" for name in names))
+    # refuse to write the entry again: "Multiple streaming queries are concurrently using". It goes
+    # first, and so do those that somebody left behind: a kill in between leaves none.
+    paired = [each for name in newer for each in (_checksum(name), name) if each in names]
+    delete = tuple(f"{SINK_LOG}/{name}" for name in (*_orphans(names, after=batch), *paired))
+    return SinkAction(query, uri, delete) if delete else None
+
+
+def _checksum(name: str) -> str:
+    return f".{name}.crc"
+
+
+def _orphans(names: Collection[str], *, after: int) -> list[str]:
+    """Checksums of entries after a batch, without the entries."""
+    entries = (name[1:].removesuffix(".crc") for name in names)
+    return [
+        _checksum(entry)
+        for entry in sorted(entries)
+        if entry not in names and _checksum(entry) in names and _number(entry) > after
+    ]
+
+
+def _number(entry: str) -> int:
+    number = source_log_id(entry)
+    return -1 if number is None else number
 
 
 def _check_not_behind(query: QueryInfo, store: Store, log: SinkLog, *, allowed: int) -> None:
@@ -119,26 +160,68 @@ def _check_not_behind(query: QueryInfo, store: Store, log: SinkLog, *, allowed: 
         )
 
 
-def _plan_empty(
-    query: QueryInfo, store: Store, *, mode: Mode, policy: SinkPolicy
-) -> SinkAction | None:
-    if policy is SinkPolicy.SEED:
-        seeds = seed_sink(query.batch).items()
-        created = tuple((f"{SINK_LOG}/{name}", data) for name, data in seeds)
-        return SinkAction(query.prefix, store.uri, create=created)
+def _is_seed(query: QueryInfo, store: Store, log: SinkLog, files: Mapping[str, Entry]) -> bool:
+    """Whether nothing but the seed was ever written there: all of it, a part, or nothing yet."""
+    seeds = seed_sink(query.batch)
+    return all(
+        name in seeds
+        and files[name].size == len(seeds[name])
+        and store.read(f"{SINK_LOG}/{name}") == seeds[name]
+        for name in log.entries.values()
+    )
+
+
+def _plan_seed(query: QueryInfo, store: Store, names: Collection[str]) -> SinkAction | None:
+    seeds = seed_sink(query.batch)
+    missing = tuple((f"{SINK_LOG}/{n}", data) for n, data in seeds.items() if n not in names)
+    stale = tuple(f"{SINK_LOG}/{name}" for name in _orphans(names, after=-1))
+    return SinkAction(query.prefix, store.uri, stale, missing) if stale or missing else None
+
+
+def _no_log(query: QueryInfo, store: Store, *, mode: Mode) -> SinkConflictError:
     if mode is Mode.FORK:
-        raise SinkConflictError(
+        return SinkConflictError(
             f"{store.uri} is new, but the query goes on at batch {query.batch + 1}: Spark could "
             "not read what it writes, as the log would lack its beginning. Say --sink-policy seed "
             "to put an empty beginning there, or ignore."
         )
-    raise SinkConflictError(
+    return SinkConflictError(
         f"{store.uri} has no {SINK_LOG}, and the savepoint goes on after batch {query.batch}: the "
         "query has written elsewhere, or its output is gone. Check the path; if the output was "
         "moved, name the place with --sink. If the query is to write to a new place from here on, "
         "say --sink-policy seed; to go on without a look at the sink, ignore (in a job: "
         "restoreFrom with sink: Resume)."
     )
+
+
+def doubts(manifest: Manifest, sinks: Mapping[str, Store], *, mode: Mode) -> list[str]:
+    """What to tell who resumes: batches in flight that a sink may skip, and so their state.
+
+    Iceberg lets a batch run that it has, and drops its output alone: that was there already.
+    """
+    return [
+        f"Batch {query.batch + 1} of query {query.prefix or query.id} was in flight, and its sink "
+        f"({_kind(query)}) was not looked at. If it has that batch already, Spark skips it, and "
+        "its state will be missing. Name a file sink with --sink; of a table, roll that batch back "
+        "and restore with --mode fork (in a job: restoreFrom with sink: Fork)."
+        for query in manifest.queries
+        if mode is Mode.RESUME and query.pending and query.operators
+        if _kind(query) in _SKIPPING and query.prefix not in sinks
+    ]
+
+
+def _kind(query: QueryInfo) -> str:
+    return "unknown" if query.sink is None else query.sink.kind
+
+
+def check_planned(planned: list[SinkAction], now: list[SinkAction]) -> None:
+    """SinkConflictError if a sink is no longer what it was when it was planned for."""
+    for action in (*planned, *now):
+        if (action in planned) != (action in now):
+            raise SinkConflictError(
+                f"{action.uri} was written to since this restore began: a query runs there, or "
+                "another restore. Nothing is cut that was not planned. Stop it, and restore again."
+            )
 
 
 def apply_sink(action: SinkAction, store: Store) -> None:

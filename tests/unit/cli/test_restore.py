@@ -259,3 +259,20 @@ def test_a_note_that_cannot_be_read_does_not_spoil_the_log(repository: Path) -> 
     (entry,) = run_well("log", "--json").document["savepoints"]
 
     assert entry["restoredTo"] == []
+
+
+def test_a_batch_in_flight_that_its_sink_may_have_is_told_of_or_cut_from_a_sink_that_is_named(
+    repository: Path, here: Path
+) -> None:
+    make_checkpoint(here / "ck").begin(6)
+    sink = file_sink(here / "out", newest=6)
+    run_well("savepoint", "create", "--checkpoint", "ck", "--job", "live", "--name", "live")
+    restore = ("savepoint", "restore", "live", "--json")
+
+    unseen = run_well(*restore, "--to", "unseen").document
+    named = run_well(*restore, "--to", "named", "--sink", sink).document
+
+    assert "Batch 6 of query" in unseen["notes"][0]
+    assert named["notes"] == []
+    assert "_spark_metadata/6" in named["sinkActions"][0]["delete"]
+    assert sorted(path.name for path in (sink / "_spark_metadata").iterdir()) == list("012345")

@@ -19,7 +19,8 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from sparkpoint.savepoint import CaptureRequest, Repository
+from sparkpoint.checkpoint.sink import SINK_LOG
+from sparkpoint.savepoint import CaptureRequest, MaterializeRequest, Mode, Repository, SinkPolicy
 from sparkpoint.savepoint.errors import NameTakenError, NoSuchSavepointError
 from sparkpoint.savepoint.marker import files_of
 from sparkpoint.storage import DirectoryStore, Store, open_store
@@ -28,10 +29,14 @@ from tests.unit.savepoint.synthetic import SyntheticQuery
 
 __all__ = ["OPERATIONS", "main"]
 
-OPERATIONS = ("capture", "materialize", "delete", "collect")
+OPERATIONS = ("capture", "materialize", "truncate", "seed", "delete", "collect")
 _WAIT = 60.0
 _MEASURED = 2
 """The first run is slower than all that follow, and most kills would come too late."""
+_KEPT = 6
+"""Batches of the savepoint that is restored."""
+_NEWER = 60
+"""Entries of a sink's log that a rewind cuts, so that some kills hit it meanwhile."""
 
 
 @functools.cache
@@ -48,7 +53,7 @@ class Scene:
         self.place = place
         self.query = SyntheticQuery(
             folder / "ck", provider="rocksdb", snapshot_bytes=300_000, partitions=3
-        ).run(6)
+        ).run(_KEPT)
         self._carried: set[Path] = set()
         Repository.init(self.store("repository"))
         self.carry()
@@ -90,6 +95,22 @@ class Scene:
         target = self.store(f"target-{self.round}")
         self.repository.materialize(self.repository.find("keep"), target)
 
+    def truncate(self) -> None:
+        """A rewind that cuts the log of the file sink."""
+        self._restore(Mode.REWIND, SinkPolicy.TRUNCATE)
+
+    def seed(self) -> None:
+        """A fork that gives a new file sink the beginning of its log."""
+        self._restore(Mode.FORK, SinkPolicy.SEED)
+
+    def _restore(self, mode: Mode, policy: SinkPolicy) -> None:
+        sinks = {"": self.store(f"sink-{self.round}")}
+        self.repository.materialize(
+            self.repository.find("keep"),
+            self.store(f"target-{self.round}"),
+            MaterializeRequest(mode=mode, sinks=sinks, sink_policy=policy),
+        )
+
     def delete(self) -> None:
         try:
             savepoint = self.repository.find(f"victim-{self.round}")
@@ -107,9 +128,19 @@ class Scene:
             self.capture(f"victim-{self.round}")
         if self.action == self.collect:
             self.repository.delete(self.repository.find(f"victim-{self.round}"))
+        if self.action == self.truncate:
+            self._write_sink()
         if self.action == self.capture or self.round % 5 == 0:
             self.query.batch()
             self.carry()
+
+    def _write_sink(self) -> None:
+        """A log that goes on far after the savepoint, as Hadoop writes it on a local disk."""
+        sink = self.store(f"sink-{self.round}")
+        for number in range(_KEPT + _NEWER):
+            sink.put(f"{SINK_LOG}/{number}", [b"v1"])
+            if number >= _KEPT:
+                sink.put(f"{SINK_LOG}/.{number}.crc", [b"crc"])
 
     def check(self) -> None:
         """Everything published is whole, and what must be there is there."""
@@ -133,6 +164,12 @@ class Scene:
                 self.store(name), CaptureRequest(job="check", name=f"check-{self.round}")
             )
             self.store("").remove_folder(name, removed=lambda size: None)
+
+        if self.action in (self.truncate, self.seed):
+            log = [entry.path for entry in self.store(f"sink-{self.round}").list(SINK_LOG)]
+            assert log == [f"{SINK_LOG}/{number}" for number in range(_KEPT)]
+            for name in ("target", "sink"):
+                self.store("").remove_folder(f"{name}-{self.round}", removed=lambda size: None)
 
     def _check_bytes(self, target: Store) -> None:
         """Every file of the savepoint is in the target, byte by byte, and no other."""

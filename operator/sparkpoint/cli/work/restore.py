@@ -18,6 +18,7 @@ from sparkpoint.savepoint import (
     Savepoint,
     SinkPolicy,
 )
+from sparkpoint.savepoint.sinks import doubts
 from sparkpoint.savepoint.uses import note_restore
 from sparkpoint.storage import Store
 from sparkpoint.storage.errors import AccessDeniedError, StorageError
@@ -83,9 +84,11 @@ def _left_behind(repository: Repository, savepoint: Savepoint) -> Iterator[str]:
 def _notes(
     manifest: Manifest, mode: Mode, policy: SinkPolicy, sinks: dict[str, Store]
 ) -> tuple[str, ...]:
-    """A rewind that did not look at the sink may skip batches, so it must not be silent."""
-    if mode is not Mode.REWIND or policy is SinkPolicy.IGNORE:
+    """A restore that did not look at the sink may skip batches, so it must not be silent."""
+    if policy is SinkPolicy.IGNORE:
         return ()
+    if mode is not Mode.REWIND:
+        return tuple(doubts(manifest, sinks, mode=mode))
     unseen = [q for q in manifest.queries if q.sink is None and q.prefix not in sinks]
     return tuple(
         f"The sink of query {query.prefix or query.id} is unknown and was not looked at. If it is "

@@ -1,6 +1,7 @@
 """What a driver begins from, and what becomes of the sinks that the savepoint knows."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,8 +21,12 @@ BATCH = 5
 class World:
     """A savepoint at batch 5 of the query `q`."""
 
-    def __init__(self, root: Path, sink: SinkInfo | None, *, folder: str = "q") -> None:
-        SyntheticQuery(root / "first" / folder).run(BATCH + 1)
+    def __init__(
+        self, root: Path, sink: SinkInfo | None, *, folder: str = "q", pending: bool = False
+    ) -> None:
+        query = SyntheticQuery(root / "first" / folder).run(BATCH + 1)
+        if pending:
+            query.begin(BATCH + 1)
         self._repository, self.epoch = root / "repository", root / "epoch"
         repository = Repository.init(DirectoryStore(self._repository))
         request = CaptureRequest(
@@ -69,6 +74,29 @@ def test_a_sink_that_has_gone_on_is_refused_to_who_resumes(tmp_path: Path) -> No
     assert error is not None
     assert "has output up to batch 7" in error.message
     assert not (world.epoch / "q").exists()
+
+
+def test_a_driver_that_died_between_its_sinks_commit_and_its_own_is_resumed_without_a_person(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path, written(tmp_path, BATCH + 2), pending=True)
+
+    assert world.restore("resume") is None
+
+    left = {int(path.name) for path in (tmp_path / "sink" / SINK_LOG).iterdir()}
+    assert left == set(range(BATCH + 1))
+    assert (world.epoch / "q" / "offsets" / str(BATCH + 1)).exists()
+
+
+@pytest.mark.parametrize(("kind", "told"), [("delta", True), ("iceberg", False), ("kafka", False)])
+def test_a_table_that_would_skip_the_batch_in_flight_is_told_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: Any, told: bool
+) -> None:
+    world = World(tmp_path, SinkInfo(kind=kind, uri="s3://lake/t"), pending=True)
+
+    assert world.restore("resume") is None
+
+    assert ("Batch 6 of query q was in flight" in caplog.text) is told
 
 
 def test_a_sink_that_has_gone_on_is_cut_for_who_rewinds(tmp_path: Path) -> None:

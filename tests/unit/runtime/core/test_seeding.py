@@ -15,8 +15,10 @@ from tests.unit.savepoint.synthetic import SyntheticQuery
 class World:
     """A savepoint at batch 5 of the query `q`, restored into an epoch."""
 
-    def __init__(self, root: Path, mode: Mode = Mode.FORK) -> None:
-        SyntheticQuery(root / "first" / "q").run(6)
+    def __init__(self, root: Path, mode: Mode = Mode.FORK, *, pending: bool = False) -> None:
+        query = SyntheticQuery(root / "first" / "q").run(6)
+        if pending:
+            query.begin(6)
         repository = Repository.init(DirectoryStore(root / "repository"))
         source = DirectoryStore(root / "first")
         savepoint = repository.capture(source, CaptureRequest(job="j", name="s")).savepoint
@@ -74,6 +76,29 @@ def test_a_batch_that_reached_the_sink_and_was_not_committed_is_our_own(
     (world.sink / SINK_LOG / "6").write_text("v1")
 
     assert world.seed() == ["6"]
+
+
+def test_a_batch_in_flight_whose_state_was_left_behind_is_cut_from_a_sink_that_nobody_knew(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path, Mode.RESUME, pending=True)
+    (world.sink / SINK_LOG).mkdir(parents=True)
+    for batch in range(7):
+        (world.sink / SINK_LOG / str(batch)).write_text("v1")
+
+    assert world.seed() == ["0", "1", "2", "3", "4", "5"]
+    assert world.seed() == ["0", "1", "2", "3", "4", "5"]
+
+
+def test_a_batch_in_flight_that_was_done_again_here_stays_in_the_sink(tmp_path: Path) -> None:
+    world = World(tmp_path, Mode.RESUME, pending=True)
+    state = tmp_path / "epoch" / "q" / "state" / "0" / "0"
+    (state / "7.delta").write_bytes((state / "6.delta").read_bytes())
+    (world.sink / SINK_LOG).mkdir(parents=True)
+    for batch in range(7):
+        (world.sink / SINK_LOG / str(batch)).write_text("v1")
+
+    assert world.seed() == ["0", "1", "2", "3", "4", "5", "6"]
 
 
 @pytest.mark.parametrize("mode", [Mode.RESUME, Mode.REWIND])
