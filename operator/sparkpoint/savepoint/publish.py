@@ -103,4 +103,4 @@ def _withdraw(store: Store, savepoint: Savepoint) -> None:
     except AlreadyExistsError:
         store.touch(deleted_path(savepoint.id))
     store.delete(savepoint.path)
-    catalogue.remove_tags(store, savepoint.id, catalogue.read_tags(store).get(savepoint.id, ()))
+    catalogue.remove_tags(store, savepoint.id, catalogue.read_tags_of(store, savepoint.id))

@@ -1,6 +1,7 @@
 """What somebody else does in the middle of an operation, at the one moment where it matters."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from sparkpoint.savepoint.errors import (
 )
 from sparkpoint.savepoint.leases import hold, read_leases
 from sparkpoint.savepoint.names import COLLECT_LEASE, lease_path, object_path
-from sparkpoint.savepoint.retention import RetentionPlan
+from sparkpoint.savepoint.retention import RetentionPlan, RetentionPolicy
 from sparkpoint.storage import DirectoryStore, Store
 from tests.unit.savepoint.synthetic import SyntheticQuery
 
@@ -87,6 +88,32 @@ def test_a_retention_plan_that_is_carried_out_twice_is_fine(
     repository.apply(plan)
 
     assert repository.list().savepoints == ()
+
+
+@pytest.mark.parametrize(
+    ("policy", "stays"),
+    [
+        (RetentionPolicy(last=1, tagged=True), ["a", "c"]),
+        (RetentionPolicy(last=1, tags=frozenset({"release"})), ["a", "c"]),
+        (RetentionPolicy(last=1, tags=frozenset({"other"})), ["c"]),
+        (RetentionPolicy(last=1), ["c"]),
+    ],
+    ids=str,
+)
+def test_what_was_tagged_since_the_plan_stays_if_the_policy_keeps_it(
+    policy: RetentionPolicy, stays: list[str], repository: Repository, tmp_path: Path
+) -> None:
+    query = SyntheticQuery(tmp_path / "ck")
+    a, *_ = [capture(repository, query.run(1).root, name) for name in ("a", "b", "c")]
+    plan = repository.retain(policy, now=datetime.now(UTC))
+    repository.tag(a, ["release"])
+
+    done = repository.apply(plan)
+
+    assert [each.manifest.name for each in repository.list().savepoints] == stays
+    assert sorted(kept.savepoint.manifest.name for kept in done.keep) == stays
+    assert {each.manifest.name for each in done.remove} == {"a", "b"} - set(stays)
+    assert [kept.reasons for kept in done.keep[1:]] == [("tag release",)] * (len(stays) - 1)
 
 
 def orphans(repository: Repository, root: Path) -> str:
