@@ -45,7 +45,9 @@ def test_log_tells_when_a_query_last_committed_where_a_savepoint_was_restored_to
 ) -> None:
     run_well("savepoint", "restore", "before-upgrade", "--to", "restored")
     before = run_well("log", "--json").document["savepoints"][0]["restoredTo"]
-    (checkpoint.parent.parent / "restored/commits/6").write_text('v1\n{"nextBatchWatermarkMs":0}')
+    commits = checkpoint.parent.parent / "restored/commits"
+    (commits / "6").write_text('v1\n{"nextBatchWatermarkMs":0}')
+    (commits / "²").write_text("no commit of Spark's")
 
     after = run_well("log", "--json").document["savepoints"][0]["restoredTo"]
 
