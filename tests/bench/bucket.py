@@ -15,18 +15,20 @@ from boto3.s3.transfer import TransferConfig
 
 from sparkpoint.checkpoint.plan import plan_batch
 from sparkpoint.storage import DirectoryStore
-from tests.bench.directory import NEXT_BYTES, NEXT_TIME
+from tests.bench.directory import incremental_materialize, next_captures
 from tests.bench.ground import real_state
 from tests.bench.machine import MIB
 from tests.bench.measure import Figure, Sample, Series, bound_of, run_ours
 from tests.bench.s3peer import CONCURRENCY
+from tests.bench.stages import STAGES
 from tests.bench.table import Section
 from tests.support.s3 import S3Server, running_s3_server
 
 __all__ = ["measure_bucket"]
 
 CAPTURE_S3 = 1.1
-_SOURCE = "checkpoint"
+_SOURCE, _PREFIX = "checkpoint", "loaded"
+_LATER = tuple(stage for stage in STAGES if stage != "loaded")
 _AS_HADOOP = TransferConfig(multipart_threshold=64 * 1024 * 1024, max_concurrency=1)
 """`fs.s3a.multipart.size`: what is shorter is one request, and its ETag the MD5."""
 _PEERS = {
@@ -46,7 +48,7 @@ def measure_bucket(folder: Path, *, scale: float, repetitions: int) -> Section:
     return Section(
         "S3",
         f"The same state, {size / MIB:.0f} MiB, checkpoint and repository on one S3 server",
-        list(_figures(series)),
+        list(_figures(series, bench.difference())),
         list(series.values()),
     )
 
@@ -59,8 +61,8 @@ class _Bucket:
         self._client = server.client()
         self._state = state
         server.make_bucket(_SOURCE)
-        # Two checkpoints: the changed one is a copy of the first plus what is new.
-        self._upload("loaded", "loaded")
+        self._there: set[str] = set()
+        self._enter("loaded")
 
     def round(self, number: int) -> Iterator[tuple[str, Sample]]:
         """Every measurement once, peers and ours in turns."""
@@ -71,23 +73,29 @@ class _Bucket:
         repository = self._fresh(f"repository-{number}")
         yield "capture loaded", self._capture(repository, "loaded")
         yield "capture loaded, all read", self._capture_reading(number)
-        self._upload("changed", "loaded", parent="loaded")
-        yield "capture changed", self._capture(repository, "changed")
-        self._run("verify", repository=f"s3://{repository}/r", at_least=2)
-        yield "materialize loaded", self._restore(repository, number)
-        self._drop(repository)
-        self._withdraw("changed", "loaded", parent="loaded")
-
-    def _restore(self, repository: str, number: int) -> Sample:
+        for stage in _LATER:
+            self._enter(stage)
+            yield f"capture {stage}", self._capture(repository, stage)
+        self._run("verify", repository=f"s3://{repository}/r", at_least=len(STAGES))
         target = self._fresh(f"target-{number}")
-        sample = self._run(
+        yield "materialize loaded", self._restore(repository, "loaded", target)
+        yield "materialize changed onto it", self._restore(repository, "changed", target)
+        self._drop(target)
+        self._drop(repository)
+        self._return()
+
+    def difference(self) -> int:
+        """Bytes of the files that `changed` has and `loaded` has not."""
+        new = self._planned("changed") - self._planned("loaded")
+        return sum((self._state / "changed" / name).stat().st_size for name in new)
+
+    def _restore(self, repository: str, name: str, target: str) -> Sample:
+        return self._run(
             "materialize",
             repository=f"s3://{repository}/r",
-            name="loaded",
+            name=name,
             target=f"s3://{target}/t",
         )
-        self._drop(target)
-        return sample
 
     def _capture_reading(self, number: int) -> Sample:
         repository = self._fresh(f"reading-{number}")
@@ -99,7 +107,7 @@ class _Bucket:
         return self._run(
             "capture",
             repository=f"s3://{repository}/r",
-            checkpoint=f"s3://{_SOURCE}/loaded",
+            checkpoint=f"s3://{_SOURCE}/{_PREFIX}",
             name=name,
             read_all=read_all,
         )
@@ -122,27 +130,31 @@ class _Bucket:
     def _drop(self, bucket: str) -> None:
         self._client.delete_bucket(Bucket=bucket)
 
-    def _names(self, stage: str, parent: str | None) -> list[str]:
-        planned = {file.path for file in plan_batch(DirectoryStore(self._state / stage)).files}
-        old = self._names(parent, None) if parent else []
-        return sorted(planned.difference(old))
+    def _planned(self, stage: str) -> set[str]:
+        return {file.path for file in plan_batch(DirectoryStore(self._state / stage)).files}
 
-    def _upload(self, stage: str, prefix: str, *, parent: str | None = None) -> None:
+    def _enter(self, stage: str) -> None:
+        """Let the checkpoint be that of the stage: what is new is added to what was there."""
+
         def upload(name: str) -> None:
             path = str(self._state / stage / name)
-            self._client.upload_file(path, _SOURCE, f"{prefix}/{name}", Config=_AS_HADOOP)
+            self._client.upload_file(path, _SOURCE, f"{_PREFIX}/{name}", Config=_AS_HADOOP)
 
+        new = self._planned(stage) - self._there
         with ThreadPoolExecutor(CONCURRENCY) as pool:
-            list(pool.map(upload, self._names(stage, parent)))
+            list(pool.map(upload, sorted(new)))
+        self._there |= new
 
-    def _withdraw(self, stage: str, prefix: str, *, parent: str) -> None:
-        for name in self._names(stage, parent):
-            self._client.delete_object(Bucket=_SOURCE, Key=f"{prefix}/{name}")
+    def _return(self) -> None:
+        """Let it be that of the first stage again."""
+        for name in self._there - self._planned("loaded"):
+            self._client.delete_object(Bucket=_SOURCE, Key=f"{_PREFIX}/{name}")
+            self._there.remove(name)
 
 
-def _figures(series: dict[str, Series]) -> Iterator[Figure]:
+def _figures(series: dict[str, Series], difference: int) -> Iterator[Figure]:
     best = min((series[name] for name in _PEERS), key=lambda each: each.seconds)
-    first, following = series["capture loaded"], series["capture changed"]
+    first = series["capture loaded"]
     reading = series["capture loaded, all read"]
     for peer in (series[name] for name in _PEERS):
         yield Figure(
@@ -160,23 +172,7 @@ def _figures(series: dict[str, Series]) -> Iterator[Figure]:
         ours=reading.seconds,
         bound=f"{_bound(reading)}; every byte is read for its digest, a copy reads none",
     )
-    yield Figure(
-        title="Next capture: 1 % of the keys changed",
-        peer="first capture",
-        peer_value=first.number("bytes") / MIB,
-        ours=following.number("new_bytes") / MIB,
-        unit="MiB",
-        target=NEXT_BYTES,
-        bound="changelogs since the parent; its base is used again",
-    )
-    yield Figure(
-        title="Next capture: 1 % of the keys changed",
-        peer="first capture",
-        peer_value=first.seconds,
-        ours=following.seconds,
-        target=NEXT_TIME,
-        bound=_bound(following),
-    )
+    yield from next_captures(series, _bound)
     restore = series["materialize loaded"]
     yield Figure(
         title="Materialize",
@@ -185,6 +181,7 @@ def _figures(series: dict[str, Series]) -> Iterator[Figure]:
         ours=restore.seconds,
         bound=_bound(restore),
     )
+    yield from incremental_materialize(series, difference, _bound)
 
 
 def _bound(series: Series) -> str:

@@ -26,7 +26,14 @@ from tests.bench.measure import (
 from tests.bench.stages import STAGES
 from tests.bench.table import Section
 
-__all__ = ["against_cp", "copy_plainly", "copy_synced", "measure_directory"]
+__all__ = [
+    "against_cp",
+    "copy_plainly",
+    "copy_synced",
+    "incremental_materialize",
+    "measure_directory",
+    "next_captures",
+]
 
 CAPTURE = 1.3
 NEXT_BYTES = 0.10
@@ -45,7 +52,12 @@ def measure_directory(folder: Path, *, scale: float, repetitions: int) -> Sectio
     return Section(
         "directory",
         f"RocksDB with changelog made by Spark, {size / MIB:.0f} MiB in 64 partitions, on one disk",
-        [*_captures(series), *_next_captures(series), *_restores(series, bench.difference())],
+        [
+            *_captures(series),
+            *next_captures(series, bound_of),
+            *_like_with_like("Materialize", "materialize loaded", series),
+            *incremental_materialize(series, bench.difference(), bound_of),
+        ],
         list(series.values()),
     )
 
@@ -182,7 +194,8 @@ def against_cp(
     ]
 
 
-def _next_captures(series: dict[str, Series]) -> Iterator[Figure]:
+def next_captures(series: dict[str, Series], bound: Callable[[Series], str]) -> Iterator[Figure]:
+    """Of every stage after the first, against the first capture: bytes that are new, and time."""
     first = series["capture loaded"]
     names = {
         "changed": "1 % of the keys changed",
@@ -206,13 +219,15 @@ def _next_captures(series: dict[str, Series]) -> Iterator[Figure]:
             peer_value=first.seconds,
             ours=ours.seconds,
             target=NEXT_TIME,
-            bound=bound_of(ours),
+            bound=bound(ours),
         )
 
 
-def _restores(series: dict[str, Series], difference: int) -> Iterator[Figure]:
+def incremental_materialize(
+    series: dict[str, Series], difference: int, bound: Callable[[Series], str]
+) -> Iterator[Figure]:
+    """Onto what was restored before, against the bytes that differ, and against all of it anew."""
     full, onto = series["materialize loaded"], series["materialize changed onto it"]
-    yield from _like_with_like("Materialize", "materialize loaded", series)
     yield Figure(
         title="Incremental materialize",
         peer="files that differ",
@@ -228,5 +243,5 @@ def _restores(series: dict[str, Series], difference: int) -> Iterator[Figure]:
         peer_value=full.seconds,
         ours=onto.seconds,
         target=NEXT_TIME,
-        bound=bound_of(onto),
+        bound=bound(onto),
     )

@@ -83,7 +83,8 @@ def file_source_offset(offset: str | None, path: str) -> int | None:
     if offset is None or not offset.lstrip().startswith("{"):
         return None
     fields = as_object(parse(offset, path), path, "the source offset")
-    if fields.keys() != {"logOffset"}:
+    # A topic of Kafka may be called so; its offsets are no number.
+    if fields.keys() != {"logOffset"} or not isinstance(fields["logOffset"], int):
         return None
     return as_int(fields["logOffset"], path, "logOffset")
 

@@ -24,8 +24,8 @@ from sparkpoint.checkpoint.names import (
 )
 from sparkpoint.checkpoint.operators import (
     OperatorMetadata,
-    key_fields,
     parse_operator,
+    schema_fields,
     schema_tail,
 )
 from sparkpoint.checkpoint.reader import BatchReader
@@ -37,6 +37,8 @@ __all__ = ["PlannedOperator", "plan_operator"]
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _MAX_PARTITIONS = 1_000_000
+_LIMIT = ((("key", "void"),), (("value", "long"),))
+"""The columns by which `limit` is told in Spark 3.5, which records no names of operators."""
 
 
 @dataclass(slots=True)
@@ -192,19 +194,16 @@ def _has_no_key(
     files: OperatorFiles, metadata: OperatorMetadata | None, reader: BatchReader
 ) -> bool:
     """Without grouping keys there is one partition, whatever the configuration says."""
-    name = metadata.name if metadata else ""
-    if name == "globalLimit":
+    if metadata is not None and metadata.name == "globalLimit":
         return True
     schema = next(iter(files.partition_schemas), None)
     if schema is None or (metadata is not None and metadata.version > 1):
         return False
-    fields = key_fields(reader.read(schema.path), schema.path)
+    fields = schema_fields(reader.read(schema.path), schema.path)
     if fields is None:
         return False
-    # limit, in Spark 3.5 without a name, has one column of no type as its key; a session's key
-    # ends with the session's start.
-    keys = fields[:-1] if name.startswith("sessionWindow") else fields
-    return all(kind == "void" for _, kind in keys)
+    # By a column of no type, such as a null, Spark distributes as by any other.
+    return not fields[0] or (metadata is None and fields == _LIMIT)
 
 
 def _task(files: OperatorFiles, partition: int, name: str, commit: CommitEntry) -> StoreTask:

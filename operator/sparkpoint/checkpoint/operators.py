@@ -5,6 +5,7 @@ Spark 3.5 writes no operator metadata; then the stores are told by their folders
 
 import struct
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from sparkpoint.checkpoint.errors import DamagedError
 from sparkpoint.checkpoint.jsonlog import (
@@ -20,17 +21,21 @@ from sparkpoint.checkpoint.jsonlog import (
 from sparkpoint.checkpoint.names import is_plain_name
 
 __all__ = [
+    "Fields",
     "OperatorMetadata",
     "StoreMetadata",
     "family_schemas",
-    "key_fields",
     "parse_operator",
+    "schema_fields",
     "schema_tail",
     "schema_texts",
     "variable_names",
 ]
 
 _STATE_SCHEMA = "_stateSchema"
+
+Fields: TypeAlias = tuple[tuple[str, str], ...]
+"""Names and simple types of columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +82,13 @@ def schema_tail(uri: str, path: str) -> str:
     return f"{_STATE_SCHEMA}/{tail}"
 
 
-def key_fields(data: bytes, path: str) -> tuple[tuple[str, str], ...] | None:
-    """Names and simple types of the key columns in a schema file; None in a version we skip.
+def schema_fields(data: bytes, path: str) -> tuple[Fields, Fields] | None:
+    """Names and simple types of the columns of key and value; None in a version we skip.
 
     Needed to see that an operator without grouping keys keeps all its state in one partition.
     """
-    version, rest = _utf(data, path)
-    if version not in ("v1", "v2"):
-        return None
-    schema = _utf(rest, path)[0] if version == "v1" else _chunked(rest, path)[0]
-    fields = as_list(
-        as_object(parse(schema, path), path, "the key schema").get("fields"), path, "fields"
-    )
-    return tuple(_field(as_object(field, path, "a field"), path) for field in fields)
+    texts = schema_texts(data, path)
+    return None if texts is None else (_fields(texts[0], path), _fields(texts[1], path))
 
 
 def schema_texts(data: bytes, path: str) -> tuple[str, str] | None:
@@ -154,6 +153,13 @@ def _store(value: Json, version: int, path: str) -> StoreMetadata:
     )
 
 
+def _fields(schema: str, path: str) -> Fields:
+    fields = as_list(
+        as_object(parse(schema, path), path, "a schema").get("fields"), path, "its fields"
+    )
+    return tuple(_field(as_object(field, path, "a field"), path) for field in fields)
+
+
 def _field(field: dict[str, Json], path: str) -> tuple[str, str]:
     kind = field.get("type")
     return as_text(field.get("name"), path, "a field's name"), (
@@ -163,13 +169,27 @@ def _field(field: dict[str, Json], path: str) -> tuple[str, str]:
 
 def _utf(data: bytes, path: str) -> tuple[str, bytes]:
     """Read what Java's writeUTF wrote, and what follows it."""
+    halves, rest = _halves(data, path)
+    return _joined(halves), rest
+
+
+def _joined(halves: str) -> str:
+    return halves.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _halves(data: bytes, path: str) -> tuple[str, bytes]:
+    """The same, as Java has it: characters that it keeps in two halves are two here."""
     if len(data) < 2:
         raise DamagedError(f"{path} is truncated.")
     end = 2 + int(struct.unpack_from(">H", data)[0])
     if len(data) < end:
         raise DamagedError(f"{path} is truncated.")
-    # Java's modified UTF-8 differs only in NUL and in surrogates; neither decides anything here.
-    return data[2:end].decode(errors="replace"), data[end:]
+    # Java's modified UTF-8 differs only in NUL and in surrogates.
+    text = data[2:end].replace(b"\xc0\x80", b"\0")
+    try:
+        return text.decode(errors="surrogatepass"), data[end:]
+    except UnicodeDecodeError as error:
+        raise DamagedError(f"{path} holds what is no text: it is damaged.") from error
 
 
 def _fixed(form: str, data: bytes, path: str) -> tuple[int, bytes]:
@@ -183,8 +203,9 @@ def _chunked(data: bytes, path: str) -> tuple[str, bytes]:
     chunks, rest = _fixed(">i", data, path)
     if not 0 < chunks <= len(data):
         raise DamagedError(f"{path} is damaged: {chunks} chunks of schema.")
+    # Where Spark cuts, it may cut a character in two.
     text = ""
     for _ in range(chunks):
-        chunk, rest = _utf(rest, path)
+        chunk, rest = _halves(rest, path)
         text += chunk
-    return text, rest
+    return _joined(text), rest

@@ -28,6 +28,7 @@ from sparkpoint.savepoint.manifest import (
 from sparkpoint.savepoint.names import (
     SAVEPOINTS,
     TAGS,
+    check_digest,
     check_name,
     manifest_path,
     object_path,
@@ -321,8 +322,17 @@ def read_table_object(store: Store, digest: str, *, where: str) -> Table:
 
 def read_tags(store: Store) -> Mapping[str, tuple[str, ...]]:
     """Savepoint id -> its tags."""
+    return _tags_below(store, TAGS)
+
+
+def read_tags_of(store: Store, identity: str) -> tuple[str, ...]:
+    """The tags of one savepoint."""
+    return _tags_below(store, f"{TAGS}/{check_digest(identity)}").get(identity, ())
+
+
+def _tags_below(store: Store, folder: str) -> dict[str, tuple[str, ...]]:
     tags: dict[str, list[str]] = {}
-    for entry in store.list(TAGS):
+    for entry in store.list(folder):
         parts = entry.path.removesuffix(".json").split("/")
         if len(parts) == 3:
             tags.setdefault(parts[1], []).append(parts[2])

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from sparkpoint.savepoint import catalogue
+from sparkpoint.savepoint.catalogue import Catalogue
 from sparkpoint.savepoint.errors import CollectorBusyError, DamagedError, NewerFormatError
 from sparkpoint.savepoint.filling import run_all
 from sparkpoint.savepoint.leases import ActiveLease, Lease, hold, read_lease, read_leases
@@ -20,6 +21,7 @@ from sparkpoint.savepoint.names import (
     COLLECT_LEASE,
     DELETED,
     OBJECTS,
+    SAVEPOINTS,
     TAGS,
     digest_of_path,
 )
@@ -39,6 +41,7 @@ __all__ = ["DEFAULT_GRACE", "CollectPlan", "CollectResult", "collect"]
 
 DEFAULT_GRACE = 3600.0
 """Longer than any capture should take from reading its parent to its manifest."""
+_LOOKS = 10
 _CLOCK_GRAIN = 2.0
 """S3 tells times in whole seconds."""
 
@@ -175,17 +178,9 @@ def _plan(store: Store, *, now: float, grace: float) -> CollectPlan:
     # The order is the point: leases, then manifests, then records of deleted savepoints, then
     # objects. Whoever publishes holds a lease before and a manifest after; whoever deletes writes
     # the record before it removes the manifest.
-    leases = _others(store)
+    leases, found = _leases_and_manifests(store)
     active = [lease for lease in leases if lease.is_active(now)]
     cutoff = min([now - grace, *(lease.started - _CLOCK_GRAIN for lease in active)])
-    found = catalogue.read_all(store)
-    if found.unreadable:
-        first = found.unreadable[0]
-        kind = NewerFormatError if first.newer else DamagedError
-        raise kind(
-            f"Nothing was collected, because {first.path} cannot be read, and so what it needs is "
-            f"unknown: {first.problem}"
-        )
     records = list(store.list(DELETED))
     young = [entry for entry in records if entry.modified >= now - grace]
     tables = {savepoint.manifest.files.table for savepoint in found.savepoints}
@@ -214,6 +209,36 @@ def _plan(store: Store, *, now: float, grace: float) -> CollectPlan:
             if lease not in active
         ),
     )
+
+
+def _leases_and_manifests(store: Store) -> tuple[list[ActiveLease], Catalogue]:
+    """Both, as they were while no savepoint went away.
+
+    One that did may have become a parent since the leases were read, and its record may be older
+    than the grace period if whoever deleted it stood still in between. So both are read anew then.
+    """
+    for _ in range(_LOOKS):
+        before = {(entry.path, entry.modified) for entry in store.list(SAVEPOINTS)}
+        leases = _others(store)
+        found = _all_readable(store)
+        if before <= {(each.path, each.published) for each in found.savepoints}:
+            return leases, found
+    raise CollectorBusyError(
+        f"Nothing was collected: savepoints of {store.uri} were deleted each of the {_LOOKS} times "
+        "that it was looked which there are. Run this again when fewer are."
+    )
+
+
+def _all_readable(store: Store) -> Catalogue:
+    found = catalogue.read_all(store)
+    if found.unreadable:
+        first = found.unreadable[0]
+        kind = NewerFormatError if first.newer else DamagedError
+        raise kind(
+            f"Nothing was collected, because {first.path} cannot be read, and so what it needs is "
+            f"unknown: {first.problem}"
+        )
+    return found
 
 
 def _table_of(store: Store, record: Entry) -> str | None:

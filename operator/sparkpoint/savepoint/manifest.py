@@ -69,6 +69,18 @@ def _folder(name: str) -> str:
 
 Prefix = Annotated[str, StringConstraints(max_length=255), AfterValidator(_folder)]
 
+_FIRST, _END = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
+
+
+def _in_utc(time: datetime) -> datetime:
+    # Near the ends of what a datetime can be, it cannot be shown in another zone.
+    if not _FIRST <= time < _END:
+        raise ValueError("must be a time in the years from 1970 to 9998, in UTC")
+    return time.astimezone(UTC)
+
+
+Moment = Annotated[AwareDatetime, Field(strict=False), AfterValidator(_in_utc)]
+
 
 class Strict(BaseModel):
     """Unknown keys and wrong types are refused: a document of a newer format must not half-load."""
@@ -183,7 +195,7 @@ class FileSet(Strict):
 class Timing(Strict):
     """When the capture began, and what it took."""
 
-    started: AwareDatetime = Field(strict=False)
+    started: Moment
     seconds: float = Field(ge=0, allow_inf_nan=False)
     tries: Count
 
@@ -196,7 +208,7 @@ class Manifest(Strict):
     namespace: Name
     job: Name
     name: Name
-    created: AwareDatetime = Field(strict=False)
+    created: Moment
     parent: Parent | None = None
     source: SourceInfo
     revision: Text | None = None

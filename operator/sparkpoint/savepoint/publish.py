@@ -97,10 +97,17 @@ def withdraw(store: Store, savepoint: Savepoint) -> None:
 
 
 def _withdraw(store: Store, savepoint: Savepoint) -> None:
-    data = catalogue.manifest_bytes(store, savepoint)
-    try:
-        store.create(deleted_path(savepoint.id), data)
-    except AlreadyExistsError:
-        store.touch(deleted_path(savepoint.id))
+    _record(store, deleted_path(savepoint.id), catalogue.manifest_bytes(store, savepoint))
     store.delete(savepoint.path)
-    catalogue.remove_tags(store, savepoint.id, catalogue.read_tags(store).get(savepoint.id, ()))
+    catalogue.remove_tags(store, savepoint.id, catalogue.read_tags_of(store, savepoint.id))
+
+
+def _record(store: Store, path: str, data: bytes) -> None:
+    """Leave a record that is as young as now. An old one, of a deletion that died, may be swept at
+    any time."""
+    while True:
+        try:
+            return store.create(path, data)
+        except AlreadyExistsError:
+            if store.touch(path):
+                return None

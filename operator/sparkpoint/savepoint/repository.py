@@ -29,7 +29,13 @@ from sparkpoint.savepoint.names import OBJECTS, REPOSITORY, SAVEPOINTS
 from sparkpoint.savepoint.progress import Progress
 from sparkpoint.savepoint.publish import withdraw
 from sparkpoint.savepoint.reserve import is_reserve, keep_reserve
-from sparkpoint.savepoint.retention import RetentionPlan, RetentionPolicy, plan_retention
+from sparkpoint.savepoint.retention import (
+    Kept,
+    RetentionPlan,
+    RetentionPolicy,
+    plan_retention,
+    tag_reasons,
+)
 from sparkpoint.savepoint.table import Table
 from sparkpoint.savepoint.transfer import CopyResult, copy_savepoint
 from sparkpoint.savepoint.verify import Verification, verify
@@ -204,11 +210,28 @@ class Repository:
         plan = plan_retention(found.savepoints, policy, now=now, protected=protected)
         return replace(plan, unreadable=found.unreadable)
 
-    def apply(self, plan: RetentionPlan, *, protected: Mapping[str, str] | None = None) -> None:
-        """Delete what the plan removes, oldest first; what is gone already is fine."""
+    def apply(
+        self, plan: RetentionPlan, *, protected: Mapping[str, str] | None = None
+    ) -> RetentionPlan:
+        """Delete what the plan removes, oldest first; the plan as it was carried out.
+
+        What is gone already is fine. What has got a tag since that the plan's policy keeps, stays.
+        """
+        spared: list[Kept] = []
         for savepoint in reversed(plan.remove):
+            if reasons := self._tagged_since(savepoint, plan.policy):
+                spared.append(Kept(savepoint, reasons))
+                continue
             with contextlib.suppress(NoSuchSavepointError):
                 self.delete(savepoint, protected=protected)
+        return plan.sparing(spared)
+
+    def _tagged_since(
+        self, savepoint: Savepoint, policy: RetentionPolicy | None
+    ) -> tuple[str, ...]:
+        if policy is None or not (policy.tagged or policy.tags):
+            return ()
+        return tuple(tag_reasons(catalogue.read_tags_of(self.store, savepoint.id), policy))
 
     def collect(
         self,

@@ -5,12 +5,12 @@ kept, whatever the rules say.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from sparkpoint.savepoint.catalogue import Savepoint, Unreadable
 
-__all__ = ["Kept", "RetentionPlan", "RetentionPolicy", "plan_retention"]
+__all__ = ["Kept", "RetentionPlan", "RetentionPolicy", "plan_retention", "tag_reasons"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +55,15 @@ class RetentionPlan:
     remove: tuple[Savepoint, ...]
     unreadable: tuple[Unreadable, ...] = ()
     """Manifests that no rule could be asked about; they stay."""
+    policy: RetentionPolicy | None = None
+    """Whose plan it is; None if nobody but the caller decided."""
+
+    def sparing(self, spared: Iterable[Kept]) -> "RetentionPlan":
+        """The same, but that these stay as well."""
+        kept = sorted((*self.keep, *spared), key=lambda kept: kept.savepoint.order, reverse=True)
+        identities = {each.savepoint.id for each in kept}
+        removed = tuple(each for each in self.remove if each.id not in identities)
+        return replace(self, keep=tuple(kept), remove=removed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +101,7 @@ def plan_retention(
         _plan_job(newest_first, policy, now, protected or {}, keep, remove)
     keep.sort(key=lambda kept: kept.savepoint.order, reverse=True)
     remove.sort(key=lambda savepoint: savepoint.order, reverse=True)
-    return RetentionPlan(tuple(keep), tuple(remove))
+    return RetentionPlan(tuple(keep), tuple(remove), policy=policy)
 
 
 def _plan_job(
@@ -125,11 +134,15 @@ def _lasting_reasons(
     reasons = []
     if savepoint.id in protected:
         reasons.append(f"used by {protected[savepoint.id]}")
-    wanted = savepoint.tags if policy.tagged else sorted(policy.tags & set(savepoint.tags))
-    reasons += [f"tag {tag}" for tag in wanted]
+    reasons += tag_reasons(savepoint.tags, policy)
     if now - savepoint.taken < policy.grace:
         reasons.append("young")
     return reasons
+
+
+def tag_reasons(tags: Iterable[str], policy: RetentionPolicy) -> list[str]:
+    """Why a savepoint with these tags stays; nothing if they are no reason."""
+    return [f"tag {tag}" for tag in sorted(tags) if policy.tagged or tag in policy.tags]
 
 
 def _rules(policy: RetentionPolicy) -> list[_Rule]:

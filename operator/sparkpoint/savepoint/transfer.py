@@ -91,7 +91,7 @@ def copy_savepoint(
         tasks = [partial(_copy, writer, origin, digest, read) for digest in sorted(wanted)]
         run_all(tasks, threads=max(origin.parallelism, target.parallelism), name="copy")
         copied = writer.new_bytes
-        tags = catalogue.read_tags(origin).get(savepoint.id, ())
+        tags = catalogue.read_tags_of(origin, savepoint.id)
         made = publish(target, data, path=savepoint.path, lease=lease, writer=writer, tags=tags)
         return CopyResult(made, copied, read.bytes - copied, is_new=True)
 

@@ -34,6 +34,7 @@ _BY_WHOLE_KEY = frozenset(
 _SESSION = "sessionWindowStateStoreSaveExec"
 _JOIN = "symmetricHashJoin"
 _LIMIT = "globalLimit"
+_LIMIT_COLUMNS = (Column("key", Atom("void")),), (Column("value", Atom("long")),)
 _JOIN_STORES = {
     "left-keyToNumValues": 0,
     "right-keyToNumValues": 0,
@@ -127,7 +128,7 @@ def _recognized(operator: Operator, schema: StoreSchema) -> str:
     """Tell the operators of Spark 3.5, which records no names, by their stores and keys."""
     if {store.name for store in operator.stores} == _JOIN_STORES.keys():
         return _JOIN
-    if [column.type for column in schema.key] == [Atom("void")]:
+    if (schema.key, schema.value) == _LIMIT_COLUMNS:
         return _LIMIT
     return _SESSION if _is_session(schema) else "stateStoreSave"
 

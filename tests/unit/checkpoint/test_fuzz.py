@@ -18,7 +18,7 @@ from sparkpoint.checkpoint.logs import (
     parse_offsets,
     parse_query_id,
 )
-from sparkpoint.checkpoint.operators import key_fields, parse_operator
+from sparkpoint.checkpoint.operators import parse_operator, schema_fields
 from sparkpoint.checkpoint.overview import find_queries, read_checkpoint
 from sparkpoint.checkpoint.plan import plan_batch
 from sparkpoint.checkpoint.rewrite import (
@@ -69,8 +69,8 @@ _PARSERS: dict[str, tuple[Callable[[bytes], object], bytes]] = {
     "schema roots": (lambda data: absolute_schema_roots(data, _V2), b"v2\n" + _OPERATOR),
     "query id": (lambda data: rewrite_query_id(data, "b"), b'{"id":"a"}'),
     "schema": (
-        lambda data: key_fields(data, "s"),
-        b"\0\2v2\0\0\0\1" + len(_KEY).to_bytes(2, "big") + _KEY,
+        lambda data: schema_fields(data, "s"),
+        b"\0\2v2" + 2 * (b"\0\0\0\1" + len(_KEY).to_bytes(2, "big") + _KEY),
     ),
     "zip": (lambda data: parse_zip(data, "z"), _zipped()),
     "lineage": (

@@ -1,8 +1,11 @@
 """Every version of the logs that Spark writes is read, and any other is refused by name."""
 
 import json
+import struct
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sparkpoint.checkpoint.errors import DamagedError, UnknownFormatError
 from sparkpoint.checkpoint.logs import (
@@ -11,7 +14,12 @@ from sparkpoint.checkpoint.logs import (
     parse_offsets,
     parse_query_id,
 )
-from sparkpoint.checkpoint.operators import key_fields, parse_operator, schema_tail
+from sparkpoint.checkpoint.operators import (
+    family_schemas,
+    parse_operator,
+    schema_fields,
+    schema_tail,
+)
 
 _HEAD = '{"batchWatermarkMs":5,"batchTimestampMs":7,"conf":{"a":"b"}}'
 
@@ -107,6 +115,7 @@ def test_damaged_metadata_is_called_damaged(data: bytes) -> None:
 def test_offset_of_a_file_source_is_told_from_others() -> None:
     assert file_source_offset('{"logOffset":12}', "o") == 12
     assert file_source_offset('{"topic":{"0":12}}', "o") is None
+    assert file_source_offset('{"logOffset":{"0":12}}', "o") is None
     assert file_source_offset("12", "o") is None
     assert file_source_offset(None, "o") is None
 
@@ -139,9 +148,64 @@ def test_store_name_that_could_leave_its_folder_is_refused() -> None:
         parse_operator(b"v1\n" + json.dumps(body).encode(), "m")
 
 
-def test_key_columns_are_read_from_a_schema_file() -> None:
-    key = b'{"type":"struct","fields":[{"name":"k","type":"long"},{"name":"w","type":{}}]}'
-    data = b"\0\2v2" + b"\0\0\0\1" + len(key).to_bytes(2, "big") + key
+def _written_by_java(text: str) -> bytes:
+    units = text.encode("utf-16-be", "surrogatepass")
+    characters = struct.unpack(f">{len(units) // 2}H", units)
+    halves = "".join(map(chr, characters)).encode(errors="surrogatepass")
+    return halves.replace(b"\0", b"\xc0\x80")
 
-    assert key_fields(data, "schema") == (("k", "long"), ("w", "nested"))
-    assert key_fields(b"\0\2v3" + data[4:], "schema") is None
+
+def _schema_of(*chunks: bytes) -> bytes:
+    return struct.pack(">i", len(chunks)) + b"".join(_length(each) + each for each in chunks)
+
+
+def _length(data: bytes) -> bytes:
+    return struct.pack(">H", len(data))
+
+
+@given(
+    name=st.text(max_size=12) | st.text("a\0é€\U0001f600\U0001f601", max_size=6),
+    cut=st.integers(0, 80),
+)
+def test_names_are_read_as_java_wrote_them(name: str, cut: int) -> None:
+    column = name.replace("\0", "")  # no column of ours
+    text = json.dumps({"fields": [{"name": column, "type": "long"}]}, ensure_ascii=False)
+    data = text.encode("utf-16-be")
+    # Spark cuts long texts at any half of a character.
+    parts = data[: 2 * cut], data[2 * cut :]
+    chunks = [_written_by_java(part.decode("utf-16-be", "surrogatepass")) for part in parts]
+    family = _written_by_java(name)
+    third = b"\0\2v3" + struct.pack(">i", 1) + _length(family) + family
+    third += 2 * (b"\0\0" + _schema_of(*chunks)) + 2 * _schema_of(b"")
+
+    found = schema_fields(b"\0\2v2" + 2 * _schema_of(*chunks), "schema")
+
+    assert found == (((column, "long"),),) * 2
+    assert family_schemas(third, "schema") == {name: (text, text)}
+
+
+@pytest.mark.parametrize("bad", [b"\xff", b"\xc3", b"\xed\xa0"])
+def test_a_name_that_java_did_not_write_is_damage(bad: bytes) -> None:
+    chunk = b'{"fields":[{"name":"a' + bad + b'","type":"long"}]}'
+
+    with pytest.raises(DamagedError, match="no text"):
+        schema_fields(b"\0\2v2" + 2 * _schema_of(chunk), "schema")
+
+
+def test_half_a_character_is_told_as_such() -> None:
+    chunk = b'{"fields":[{"name":"a\xed\xa0\x80","type":"long"}]}'
+
+    found = schema_fields(b"\0\2v2" + 2 * _schema_of(chunk), "schema")
+
+    assert found == ((("a\ufffd", "long"),),) * 2
+
+
+def test_columns_are_read_from_a_schema_file() -> None:
+    key = b'{"type":"struct","fields":[{"name":"k","type":"long"},{"name":"w","type":{}}]}'
+    value = b'{"type":"struct","fields":[]}'
+    texts = [len(text).to_bytes(2, "big") + text for text in (key, value)]
+    data = b"\0\2v2" + b"".join(b"\0\0\0\1" + text for text in texts)
+
+    assert schema_fields(data, "schema") == ((("k", "long"), ("w", "nested")), ())
+    assert schema_fields(b"\0\2v1" + b"".join(texts), "schema") == schema_fields(data, "schema")
+    assert schema_fields(b"\0\2v3" + data[4:], "schema") is None

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from typing import TypeAlias
 
 import pytest
 
@@ -19,6 +20,7 @@ from tests.unit.checkpoint.memory import MemoryCheckpoint
 from tests.unit.checkpoint.synthetic import SyntheticStore, checkpoint_of
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_Fields: TypeAlias = list[tuple[str, object]]
 
 
 def _offsets(number: int, source: str, **conf: str) -> bytes:
@@ -265,19 +267,72 @@ def test_hidden_and_temporary_files_are_no_state() -> None:
     assert names == {"2.snapshot", "3.delta", "4.delta"}
 
 
-@pytest.mark.parametrize(
-    "schema", [b'{"type":"struct","fields":[]}', b'{"fields":[{"name":"key","type":"void"}]}']
-)
-def test_operator_without_keys_has_one_partition_whatever_the_conf_says(schema: bytes) -> None:
+def _with_schema(key: _Fields, value: _Fields, *, name: str | None) -> MemoryCheckpoint:
+    """Of an operator over these columns; None as its name for one of Spark 3.5."""
     checkpoint = _stateful()
+
+    metadata = checkpoint.files.pop("state/0/_metadata/metadata")
+    if name is not None:
+        checkpoint.files["state/0/_metadata/metadata"] = metadata.replace(
+            b'"op"', f'"{name}"'.encode()
+        )
+    chunks = b""
+    for fields in (key, value):
+        text = json.dumps({"fields": [{"name": n, "type": t} for n, t in fields]}).encode()
+        chunks += b"\0\0\0\1" + len(text).to_bytes(2, "big") + text
+    checkpoint.files["state/0/0/_metadata/schema"] = b"\0\2v2" + chunks
+    return checkpoint
+
+
+_LIMIT: tuple[_Fields, _Fields] = ([("key", "void")], [("value", "long")])
+_WINDOW = {"fields": [{"name": n, "type": "timestamp"} for n in ("start", "end")]}
+_SESSION_START = ("sessionStartTime", "timestamp")
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value"),
+    [
+        ("op", [], [("sum", "long")]),
+        (None, [], [("sum", "long")]),
+        ("globalLimit", *_LIMIT),
+        (None, *_LIMIT),
+    ],
+)
+def test_operator_without_keys_has_one_partition_whatever_the_conf_says(
+    name: str | None, key: _Fields, value: _Fields
+) -> None:
+    checkpoint = _with_schema(key, value, name=name)
     checkpoint.files = {p: d for p, d in checkpoint.files.items() if not p.startswith("state/0/1/")}
-    size = len(schema).to_bytes(2, "big")
-    checkpoint.files["state/0/0/_metadata/schema"] = b"\0\2v2\0\0\0\1" + size + schema
 
     plan = plan_batch(checkpoint)
 
     assert plan.operators[0].partitions == 1
     assert "state/0/0/_metadata/schema" in _paths(plan, Role.OPERATOR)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value"),
+    [
+        # Spark hashes a column of no type like any other.
+        ("dedupe", [("key", "void")], [("__dummy__", "void")]),
+        ("stateStoreSave", *_LIMIT),
+        (None, [("key", "void")], [("__dummy__", "void")]),
+        (None, [("k", "void")], [("value", "long")]),
+        # Spark has no sessions of nobody: this is a column that is called so.
+        (None, [_SESSION_START], [("count", "long")]),
+        (None, [_SESSION_START], [("w", _WINDOW), ("count", "long")]),
+        ("sessionWindowStateStoreSaveExec", [("k", "void"), _SESSION_START], [("w", _WINDOW)]),
+    ],
+)
+def test_no_partition_of_an_operator_with_keys_is_left_out(
+    name: str | None, key: _Fields, value: _Fields
+) -> None:
+    checkpoint = _with_schema(key, value, name=name)
+
+    plan = plan_batch(checkpoint)
+
+    assert plan.operators[0].partitions == 2
+    assert "state/0/1/4.delta" in _paths(plan, Role.STATE)
 
 
 def test_lost_partition_of_a_keyed_operator_is_missed() -> None:

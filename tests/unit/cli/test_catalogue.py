@@ -1,5 +1,6 @@
 """`savepoint list`, `show`, `tag`, `delete`, `verify` and `copy`, and what savepoints go by."""
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -36,6 +37,29 @@ def test_list_tells_of_manifests_that_cannot_be_read(repository: Path) -> None:
     ]
     assert outcome.err.startswith("Note: Left out: ")
     assert run_well("savepoint", "list", "--quiet").err == ""
+
+
+@pytest.mark.parametrize("created", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_a_manifest_of_no_time_that_can_be_blocks_no_command(
+    repository: Path, created: str
+) -> None:
+    folder = repository / "savepoints/default/visits"
+    content = json.loads((folder / "before-upgrade.json").read_text())
+    content |= {"name": "odd", "created": created}
+    (folder / "odd.json").write_text(json.dumps(content))
+
+    for command, code in (
+        (["savepoint", "list"], 0),
+        (["savepoint", "list", "--json"], 0),
+        (["log", "--graph"], 0),
+        (["log", "--json"], 0),
+        (["log", "--html", "log.html"], 0),
+        (["retain", "--keep-last", "1", "--dry-run"], 0),
+        (["savepoint", "verify", "--all"], 5),
+    ):
+        outcome = run(*command)
+        assert outcome.code == code, outcome.err
+        assert "odd.json is damaged at created" in outcome.out + outcome.err
 
 
 def test_show_has_the_whole_manifest(repository: Path) -> None:

@@ -2,9 +2,12 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from sparkpoint.savepoint import Repository
+from sparkpoint.savepoint.retention import RetentionPlan
 from tests.unit.cli.running import SAVEPOINT_KEYS, make_checkpoint, names, run, run_well
 
 
@@ -42,7 +45,9 @@ def test_log_tells_when_a_query_last_committed_where_a_savepoint_was_restored_to
 ) -> None:
     run_well("savepoint", "restore", "before-upgrade", "--to", "restored")
     before = run_well("log", "--json").document["savepoints"][0]["restoredTo"]
-    (checkpoint.parent.parent / "restored/commits/6").write_text('v1\n{"nextBatchWatermarkMs":0}')
+    commits = checkpoint.parent.parent / "restored/commits"
+    (commits / "6").write_text('v1\n{"nextBatchWatermarkMs":0}')
+    (commits / "²").write_text("no commit of Spark's")
 
     after = run_well("log", "--json").document["savepoints"][0]["restoredTo"]
 
@@ -71,6 +76,27 @@ def test_retain_prints_why_and_removes_the_rest(repository: Path, checkpoint: Pa
     assert [each["name"] for each in dry["remove"]] == ["two"]
     assert "newest, last" in text
     assert names("savepoint", "list") == ["before-upgrade", "three"]
+
+
+def test_retain_tells_what_it_spared_because_it_was_tagged_meanwhile(
+    repository: Path, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_well("savepoint", "create", "--checkpoint", checkpoint, "--name", "two")
+    plan = Repository.retain
+
+    def tagged_after(self: Repository, *arguments: Any, **options: Any) -> RetentionPlan:
+        found = plan(self, *arguments, **options)
+        run_well("savepoint", "tag", "before-upgrade", "release")
+        return found
+
+    monkeypatch.setattr(Repository, "retain", tagged_after)
+
+    done = run_well("retain", "--keep-last", "1", "--keep-tagged", "--json").document
+
+    kept = {each["savepoint"]["name"]: each["reasons"] for each in done["keep"]}
+    assert kept == {"two": ["newest", "last"], "before-upgrade": ["tag release"]}
+    assert done["remove"] == []
+    assert names("savepoint", "list") == ["before-upgrade", "two"]
 
 
 def test_retain_tells_what_it_could_not_read_and_a_job_of_which_there_is_nothing(

@@ -7,7 +7,7 @@ import tracemalloc
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sparkpoint.checkpoint.model import Role
+from sparkpoint.cli.render.text import moment
 from sparkpoint.savepoint import CaptureRequest, Repository
 from sparkpoint.savepoint.errors import DamagedError, NewerFormatError, SavepointError
 from sparkpoint.savepoint.manifest import (
@@ -73,7 +74,12 @@ def built(model: Callable[..., T], **parts: st.SearchStrategy[Any]) -> st.Search
 COUNT = st.integers(0, 2**63 - 1)
 TEXT = st.text(max_size=20)
 NAME = st.from_regex(r"[a-z0-9]([-a-z0-9._]{0,12}[a-z0-9])?", fullmatch=True)
-MOMENT = st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=-7))]))
+ZONES = st.sampled_from([UTC, *(timezone(timedelta(hours=hours)) for hours in (-14, -7, 14))])
+MOMENT = st.datetimes(datetime(1971, 1, 1), datetime(9998, 12, 31), timezones=ZONES)
+ENDS = st.sampled_from([datetime.min, datetime.max, datetime(1970, 1, 1), datetime(9999, 1, 1)])
+ANY_MOMENT = st.builds(
+    lambda time, zone: time.replace(tzinfo=zone).isoformat(), ENDS | st.datetimes(), ZONES
+)
 STORE = built(
     StoreInfo,
     name=TEXT,
@@ -217,6 +223,41 @@ def test_a_manifest_with_any_field_swapped_is_read_or_refused_in_words(
 
     with contextlib.suppress(SavepointError):
         assert isinstance(parse_manifest(data, "manifest"), Manifest)
+
+
+@pytest.mark.parametrize("field", ["created", "started"])
+@pytest.mark.parametrize(
+    "time",
+    [
+        "0001-01-01T00:00:00+14:00",
+        "9999-12-31T23:59:59-14:00",
+        "1969-12-31T23:59:59Z",
+        "9999-01-01T00:00:00Z",
+    ],
+)
+def test_a_manifest_of_no_time_that_can_be_is_damaged(field: str, time: str) -> None:
+    with pytest.raises(DamagedError, match=rf"{field}.*years"):
+        parse_manifest(dated(**{field: time}), "manifest")
+
+
+@given(created=ANY_MOMENT, started=ANY_MOMENT)
+@settings(max_examples=60, deadline=None)
+def test_a_manifest_of_any_time_can_be_shown_or_is_refused_in_words(
+    created: str, started: str
+) -> None:
+    data = dated(created=created, started=started)
+
+    with contextlib.suppress(DamagedError):
+        manifest = parse_manifest(data, "manifest")
+        for each in (manifest.created, manifest.timing.started):
+            assert moment(each).endswith("Z")
+
+
+def dated(**times: str) -> bytes:
+    content: dict[str, Any] = golden()
+    content["created"] = times.get("created", content["created"])
+    content["timing"]["started"] = times.get("started", content["timing"]["started"])
+    return json.dumps(content).encode()
 
 
 @given(data=st.binary(max_size=200), cut=st.integers(0, 2000))

@@ -110,13 +110,21 @@ def test_a_child_of_a_savepoint_that_is_deleted_meanwhile_stays_whole(
 
 @given(plan=PLANS)
 @quickly(30)
+def test_a_child_stays_whole_whatever_time_the_deletion_of_its_parent_takes(
+    template: Path, plan: Plan
+) -> None:
+    explore(template, plan, parent="latest", slow=True)
+
+
+@given(plan=PLANS)
+@quickly(30)
 def test_content_that_is_about_to_be_collected_is_never_relied_upon(
     template: Path, plan: Plan
 ) -> None:
     explore(template, plan, parent="none")
 
 
-@pytest.mark.parametrize("looked", [5, 7, 9])
+@pytest.mark.parametrize("looked", [5, 7, 8, 10])
 @pytest.mark.parametrize("relied", [10, 12, 14])
 def test_a_parent_deleted_between_the_collectors_two_looks_still_counts(
     template: Path, looked: int, relied: int
@@ -124,6 +132,16 @@ def test_a_parent_deleted_between_the_collectors_two_looks_still_counts(
     """The collector has seen no lease yet, the writer relies on its parent, and that is deleted."""
     plan = [("collector", looked), ("writer", relied), ("deleter", 99), ("collector", 999)]
     explore(template, plan, parent="latest")
+
+
+@pytest.mark.parametrize("looked", range(5, 11))
+@pytest.mark.parametrize("relied", [10, 12, 14, 20, 25])
+def test_a_parent_whose_deleter_stood_still_after_its_record_still_counts(
+    template: Path, looked: int, relied: int
+) -> None:
+    """The record is older than the grace period as soon as the manifest goes, and tells nothing."""
+    plan = [("collector", looked), ("writer", relied), ("deleter", 99), ("collector", 999)]
+    explore(template, plan, parent="latest", slow=True)
 
 
 @pytest.mark.parametrize("relied", [10, 12, 14, 20])
@@ -134,7 +152,7 @@ def test_a_writer_slower_than_the_grace_period_is_shielded_by_its_lease(
     explore(template, plan, parent="latest", slow=True)
 
 
-@pytest.mark.parametrize("looked", range(14, 21))
+@pytest.mark.parametrize("looked", range(14, 22))
 def test_content_refreshed_after_the_collectors_last_look_is_missed_before_publishing(
     template: Path, looked: int
 ) -> None:

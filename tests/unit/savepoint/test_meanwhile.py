@@ -1,11 +1,21 @@
 """What somebody else does in the middle of an operation, at the one moment where it matters."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from sparkpoint.savepoint import CaptureRequest, Repository, Savepoint, filling, publish, transfer
+from sparkpoint.savepoint import (
+    CaptureRequest,
+    Repository,
+    Savepoint,
+    catalogue,
+    filling,
+    publish,
+    transfer,
+)
+from sparkpoint.savepoint.catalogue import Catalogue
 from sparkpoint.savepoint.errors import (
     CollectorBusyError,
     DamagedError,
@@ -14,8 +24,9 @@ from sparkpoint.savepoint.errors import (
     NoSuchSavepointError,
 )
 from sparkpoint.savepoint.leases import hold, read_leases
-from sparkpoint.savepoint.names import COLLECT_LEASE, lease_path, object_path
-from sparkpoint.savepoint.retention import RetentionPlan
+from sparkpoint.savepoint.manifest import parse_manifest
+from sparkpoint.savepoint.names import COLLECT_LEASE, deleted_path, lease_path, object_path
+from sparkpoint.savepoint.retention import RetentionPlan, RetentionPolicy
 from sparkpoint.storage import DirectoryStore, Store
 from tests.unit.savepoint.synthetic import SyntheticQuery
 
@@ -87,6 +98,73 @@ def test_a_retention_plan_that_is_carried_out_twice_is_fine(
     repository.apply(plan)
 
     assert repository.list().savepoints == ()
+
+
+def test_a_collection_that_never_sees_the_savepoints_at_rest_removes_nothing(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = SyntheticQuery(tmp_path / "ck")
+    for number in range(11):
+        capture(repository, query.run(1).root, f"n{number}")
+    read_all = catalogue.read_all
+
+    def one_fewer(store: Store) -> Catalogue:
+        repository.delete(repository.list().savepoints[0])
+        return read_all(store)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sparkpoint.savepoint.collect.catalogue.read_all", one_fewer)
+        patch.setattr(Repository, "list", lambda self: read_all(self.store))
+        with pytest.raises(CollectorBusyError, match="Run this again"):
+            repository.collect(grace=0)
+
+    assert [each.manifest.name for each in repository.list().savepoints] == ["n10"]
+    assert repository.collect(grace=0).removed_objects > 0
+    assert problems(repository) == []
+
+
+def test_a_record_that_is_swept_while_it_is_renewed_is_written_anew(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = capture(repository, SyntheticQuery(tmp_path / "ck").run(2).root, "one")
+    record = deleted_path(one.id)
+    repository.store.create(record, b"of a deletion that died")
+
+    def swept(path: str) -> bool:
+        repository.store.delete(path)
+        return False
+
+    monkeypatch.setattr(repository.store, "touch", swept)
+    repository.delete(one)
+
+    assert parse_manifest(repository.store.read(record), record) == one.manifest
+    assert repository.list().savepoints == ()
+
+
+@pytest.mark.parametrize(
+    ("policy", "stays"),
+    [
+        (RetentionPolicy(last=1, tagged=True), ["a", "c"]),
+        (RetentionPolicy(last=1, tags=frozenset({"release"})), ["a", "c"]),
+        (RetentionPolicy(last=1, tags=frozenset({"other"})), ["c"]),
+        (RetentionPolicy(last=1), ["c"]),
+    ],
+    ids=str,
+)
+def test_what_was_tagged_since_the_plan_stays_if_the_policy_keeps_it(
+    policy: RetentionPolicy, stays: list[str], repository: Repository, tmp_path: Path
+) -> None:
+    query = SyntheticQuery(tmp_path / "ck")
+    a, *_ = [capture(repository, query.run(1).root, name) for name in ("a", "b", "c")]
+    plan = repository.retain(policy, now=datetime.now(UTC))
+    repository.tag(a, ["release"])
+
+    done = repository.apply(plan)
+
+    assert [each.manifest.name for each in repository.list().savepoints] == stays
+    assert sorted(kept.savepoint.manifest.name for kept in done.keep) == stays
+    assert {each.manifest.name for each in done.remove} == {"a", "b"} - set(stays)
+    assert [kept.reasons for kept in done.keep[1:]] == [("tag release",)] * (len(stays) - 1)
 
 
 def orphans(repository: Repository, root: Path) -> str:

@@ -10,12 +10,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sparkpoint.checkpoint.errors import DamagedError
+from sparkpoint.checkpoint.model import Operator, StateStore
 from sparkpoint.checkpoint.operators import parse_operator
 from sparkpoint.checkpoint.plan import plan_batch
 from sparkpoint.state.errors import MisplacedStateError, UnsupportedStateError
+from sparkpoint.state.placement import placement_of
 from sparkpoint.state.querystate import placed_stores
 from sparkpoint.state.records import Record, read_store
 from sparkpoint.state.repartition import repartition_query
+from sparkpoint.state.types import Atom, Column, StoreSchema
 from sparkpoint.storage import DirectoryStore
 from tests.unit.state.test_reading import _CASES as CASES
 from tests.unit.state.writing import (
@@ -231,6 +234,25 @@ def test_operators_of_spark_3_5_are_told_by_their_stores(
         record = (pack_row(found, key), pack_row(held, value))
         expected[partition_of(found[:hashed], key[:hashed], 5)][record] += 1
     assert placed(root)["0/default"] == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "hashed"),
+    [
+        (Column("key", Atom("void")), Column("value", Atom("long")), 0),
+        (Column("key", Atom("void")), Column("__dummy__", Atom("void")), 1),
+        (Column("k", Atom("void")), Column("value", Atom("long")), 1),
+    ],
+)
+def test_a_limit_of_spark_3_5_is_told_by_its_columns(
+    key: Column, value: Column, hashed: int
+) -> None:
+    store = StateStore("default", 1, (0,), 1, 1)
+    operator = Operator(0, None, None, "hdfs", 1, (store,))
+
+    placement = placement_of(operator, "default", StoreSchema((key,), (value,)))
+
+    assert len(placement.columns) == hashed
 
 
 def test_a_key_that_is_shorter_than_its_schema_is_damage(tmp_path: Path) -> None:

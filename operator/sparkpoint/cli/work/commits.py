@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
 
+from sparkpoint.checkpoint.names import batch_number
 from sparkpoint.cli.answer import Settings
 from sparkpoint.cli.work.places import open_place
 from sparkpoint.savepoint import Repository, Savepoint
@@ -77,7 +78,9 @@ def _newest(place: Store, query: QueryInfo) -> datetime | None:
     """The time of the newest commit that did not come with the savepoint."""
     _, files = place.child(query.prefix).children("commits")
     numbers = {
-        int(name): each for each in files if (name := each.path.rsplit("/", 1)[-1]).isdigit()
+        number: each
+        for each in files
+        if (number := batch_number(each.path.rsplit("/", 1)[-1])) is not None
     }
     newest = max(numbers, default=-1)
     return moment(numbers[newest].modified) if newest > query.batch else None

@@ -27,7 +27,7 @@ def retain_savepoints(
     namespace, name = job or (None, None)
     plan = repository.retain(policy, now=now, namespace=namespace, job=name)
     if not dry_run:
-        repository.apply(plan)
+        plan = repository.apply(plan)
     return Answer(
         document=retention_document(repository.store.uri, plan, dry_run=dry_run),
         text=retention_text(plan, now, dry_run=dry_run),
