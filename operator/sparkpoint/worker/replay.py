@@ -16,7 +16,6 @@ from pathlib import Path
 
 from sparkpoint.checkpoint.errors import CheckpointError
 from sparkpoint.runtime.identity import folder_of_name
-from sparkpoint.runtime.lastread import last_read
 from sparkpoint.runtime.model import RehearsalInfo, RehearsedQuery, Termination
 from sparkpoint.runtime.scratch import KEPT
 from sparkpoint.savepoint import (
@@ -129,9 +128,7 @@ class _Replay:
             again = seen.get(query.prefix) if query.prefix else _only(seen)
             if (died := _died(again)) is not None:
                 found.failed[query.prefix] = died
-                continue
-            why = _not_done(again) or self._compared(query, again, local, found)
-            if why is not None:
+            elif (why := _not_done(again) or self._compared(query, local, found)) is not None:
                 found.unknown[query.prefix] = why
 
     def _take_back(self, local: Repository, queries: list[QueryInfo], telling: Telling) -> None:
@@ -146,48 +143,25 @@ class _Replay:
         request = CaptureRequest(namespace=self._namespace, job=self._job, name=_BEFORE)
         local.capture(copy, request)
 
-    def _compared(
-        self,
-        query: QueryInfo,
-        again: RehearsedQuery | None,
-        local: Repository,
-        found: Comparison,
-    ) -> str | None:
+    def _compared(self, query: QueryInfo, local: Repository, found: Comparison) -> str | None:
         """Note what differs; why nothing could be compared, if so."""
         try:
-            has_rows = again is not None and again.input_rows
-            if not has_rows and not self._has_moved(query, local):
-                return "its last batch had no rows"
             return self._differing(query, local, found)
         except _FORESEEN as error:
             # Others may still be compared, or have died.
             return str(error)
-
-    def _has_moved(self, query: QueryInfo, local: Repository) -> bool:
-        """Whether sources and state are elsewhere since the last batch: Spark counts no rows where
-        a plan reads a source twice, as in a join of a stream with itself."""
-        copy = DirectoryStore(self._folder / _BEFORE).child(query.prefix)
-        former, offsets = (copy.read(f"offsets/{query.batch - back}") for back in (1, 0))
-        read = last_read(former, offsets, query.batch)
-        if read.starts == read.ends:
-            return False
-        before = local.find(_BEFORE, namespace=self._namespace, job=self._job)
-        request = self._request(query)
-        stores = diff_state(local, before, self._savepoint, request, of_after=self._repository)
-        return any(_differences(stores))
-
-    def _request(self, query: QueryInfo) -> DiffRequest:
-        selection = Selection(query=query.prefix)
-        return DiffRequest(
-            selection=selection, samples=1, work_folder=self._folder, unnumbered=True
-        )
 
     def _differing(self, query: QueryInfo, local: Repository, found: Comparison) -> str | None:
         made = local.find(KEPT, namespace=self._namespace, job=self._job)
         after = next((q for q in made.manifest.queries if q.prefix == query.prefix), None)
         if after is None or after.batch != query.batch:
             return "the batch was not committed again"
-        request = self._request(query)
+        request = DiffRequest(
+            selection=Selection(query=query.prefix),
+            samples=1,
+            work_folder=self._folder,
+            unnumbered=True,
+        )
         stores = diff_state(self._repository, self._savepoint, made, request, of_after=local)
         differing = list(_differences(stores))
         if differing:
@@ -231,7 +205,7 @@ def _not_done(query: RehearsedQuery | None) -> str | None:
     if query.verdict != "compatible":
         said = query.error.message if query.error else query.verdict
         return f"its last batch could not be done again: {said[:_LONGEST]}"
-    return None
+    return None if query.input_rows else "its last batch had no rows"
 
 
 def _differences(stores: list[StoreDiff]) -> Iterator[str]:

@@ -16,8 +16,8 @@ TOTALS = "rows.groupBy('k').agg(F.count('*'), F.sum('v'))"
 WINDOWS = "rows.groupBy('k', F.window('ts', '1 minute')).count()"
 SUMS = "rows.groupBy('k').agg(F.sum(F.lit(7).cast('long')), F.sum('v'))"
 """Spark calls both columns of the state `sum`."""
-JOIN = """rows.where("side = 'left'").select('id', 'v').join(
-    rows.where("side = 'right'").select('id', F.col('k').alias('other')), 'id')"""
+JOIN = """rows.where("side = 'L'").select('id', 'v').join(
+    rows.where("side = 'R'").select('id', F.col('k').alias('other')), 'id')"""
 BEFORE = {
     "same": TOTALS,
     "rocks": TOTALS,

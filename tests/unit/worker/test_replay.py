@@ -131,6 +131,7 @@ def test_code_that_makes_other_state_of_it_is_unknown_with_an_example(
 @pytest.mark.parametrize(
     ("query", "why"),
     [
+        (RehearsedQuery(verdict="compatible", input_rows=0), "its last batch had no rows"),
         (
             RehearsedQuery(verdict="unknown", error=ErrorInfo(type="X", message="files are gone")),
             "its last batch could not be done again: files are gone",
@@ -158,29 +159,6 @@ def test_what_could_not_be_compared_is_not_known_to_be_compatible(
     (problem,) = answer.problems
     assert problem.startswith("query visits: NOT_COMPARED: ")
     assert f"was not seen, as {why}. Try" in problem
-
-
-@pytest.mark.parametrize(
-    ("second", "expected"),
-    [
-        ({}, Comparison(unknown={"visits": "its last batch had no rows"})),
-        (SECOND, Comparison(same=["visits"])),
-    ],
-)
-def test_a_batch_of_which_no_rows_were_counted_had_some_if_it_has_moved_the_state(
-    tmp_path: Path, second: dict[Row, Row | None], expected: Comparison
-) -> None:
-    """Spark counts none where a plan reads one source twice."""
-    repository = Repository.init(DirectoryStore(tmp_path / "repository"))
-    request = CaptureRequest(namespace="shop", job="visits", name="nightly")
-    source = DirectoryStore(written(tmp_path / "ran", second))
-    nightly = repository, repository.capture(source, request).savepoint
-    again = written(tmp_path / "again", second)
-    uncounted = RehearsedQuery(verdict="compatible", input_rows=0)
-
-    found = compared(nightly, tmp_path, performing(again, visits=uncounted))
-
-    assert found == expected
 
 
 def test_code_that_dies_of_rows_that_the_job_has_taken_is_not_compatible(
