@@ -7,12 +7,14 @@ from sparkpoint.api.common import ManifestReference
 from sparkpoint.api.conf import OWNED_CONF
 from sparkpoint.api.job import JobSpec, StatefulSparkJob
 from sparkpoint.api.pods import (
+    Dependencies,
     DynamicAllocation,
     EnvFromSource,
     EnvSource,
     EnvVar,
     Executor,
     Script,
+    Storage,
 )
 from sparkpoint.api.policies import (
     Checkpoint,
@@ -25,7 +27,7 @@ from sparkpoint.api.policies import (
     Upgrade,
     UpgradeMode,
 )
-from sparkpoint.api.rules import Rule, exactly_one, rule, rule_about_keys, transition
+from sparkpoint.api.rules import Rule, exactly_one, rule, rule_about_keys, transition, without_user
 from sparkpoint.api.scalars import LONGEST_JOB_NAME, OnDelete
 
 __all__ = ["JOB_RULES"]
@@ -100,6 +102,13 @@ _SHAPES = (
     exactly_one(Executor, "instances", "dynamic_allocation"),
     exactly_one(RestoreFrom, "savepoint", "manifest"),
     exactly_one(ManifestReference, "name", "id"),
+    *(
+        without_user(model, "endpoint_url", found_cel="self.endpointUrl.{user}")
+        for model in (Storage, Savepoints, ManifestReference)
+    ),
+    without_user(
+        Dependencies, "repositories", found_cel="self.repositories.exists(url, url.{user})"
+    ),
     rule(
         EnvVar,
         lambda variable: variable.value is None or variable.value_from is None,

@@ -11,7 +11,6 @@ from sparkpoint.api.scalars import (
     EnvName,
     EnvValue,
     FieldPath,
-    MavenRepository,
     Memory,
     MountPath,
     ObjectKey,
@@ -90,7 +89,7 @@ class Dependencies(Record):
     """Maven coordinates, group:artifact:version, fetched when the driver starts."""
     exclude_packages: Artifacts = ()
     """group:artifact to leave out of what `packages` pulls in."""
-    repositories: Annotated[tuple[MavenRepository, ...], Field(max_length=128)] = ()
+    repositories: Artifacts = ()
     """Maven repositories to look in besides the central one."""
 
 

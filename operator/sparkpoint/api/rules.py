@@ -11,9 +11,10 @@ from typing import TypeVar
 
 from sparkpoint.api.common import Record
 
-__all__ = ["Rule", "exactly_one", "rule", "rule_about_keys", "transition"]
+__all__ = ["Rule", "exactly_one", "rule", "rule_about_keys", "transition", "without_user"]
 
 _Model = TypeVar("_Model", bound=Record)
+_USER = "^[^/]*//[^/]*@"
 _READ = re.compile(r"\bself((?:\.\w+)+)(\()?")
 
 
@@ -112,6 +113,29 @@ def transition(
         return {"": remedy}
 
     return Rule(model=model, field=field, cel=cel, message=message, remedy=remedy, culprits=judge)
+
+
+def without_user(model: type[Record], name: str, *, found_cel: str) -> Rule:
+    """A rule that this URL, or each of these, names neither user nor password: a resource, and what
+    is made of it, can be read by many. A rule and no type: revisions that are stored may have one.
+
+    `found_cel` says that one does, with the pattern in place of `{user}`.
+    """
+    key = model.model_fields[name].alias or name
+
+    def holds(record: Record) -> bool:
+        value = getattr(record, name) or ()
+        urls = (value,) if isinstance(value, str) else value
+        return not any(re.match(_USER, str(url)) for url in urls)
+
+    return rule(
+        model,
+        holds,
+        field=key,
+        cel=f"!has(self.{key}) || !" + found_cel.format(user=f"matches('{_USER}')"),
+        message="a user or a password in a URL can be read by whoever reads the resource",
+        remedy="put them into a Secret",
+    )
 
 
 def exactly_one(model: type[Record], *names: str) -> Rule:

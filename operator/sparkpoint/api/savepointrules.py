@@ -3,7 +3,7 @@
 from typing import Final
 
 from sparkpoint.api.common import ManifestReference
-from sparkpoint.api.rules import Rule, exactly_one, rule, transition
+from sparkpoint.api.rules import Rule, exactly_one, rule, transition, without_user
 from sparkpoint.api.savepoint import SavepointRetention, SavepointSpec, SparkSavepoint
 
 __all__ = ["SAVEPOINT_RULES"]
@@ -36,6 +36,7 @@ SAVEPOINT_RULES: Final[tuple[Rule, ...]] = (
         remedy=f"use at most {_LONGEST_NAME} characters",
     ),
     exactly_one(ManifestReference, "name", "id"),
+    without_user(ManifestReference, "endpoint_url", found_cel="self.endpointUrl.{user}"),
     rule(
         SavepointRetention,
         lambda kept: (kept.ttl, kept.keep_until, kept.keep_forever or None).count(None) >= 2,

@@ -27,7 +27,6 @@ __all__ = [
     "Image",
     "JobName",
     "Location",
-    "MavenRepository",
     "Memory",
     "MountPath",
     "Nonce",
@@ -243,15 +242,7 @@ SparkVersion = Annotated[
     str, _shaped(r"^[0-9]+\.[0-9]+\.[0-9]+$", "a version such as 4.3.0", longest=32)
 ]
 Url = Annotated[
-    str,
-    _shaped(
-        r"^https?://[^\s/@]+(/\S*)?$",
-        "a URL such as https://s3.example.com, with no user and no password in it",
-        longest=1024,
-    ),
-]
-MavenRepository = Annotated[
-    str, _shaped(r"^[^\s@]+$", "a URL with no user and no password in it", longest=1024)
+    str, _shaped(r"^https?://[^\s/]+(/\S*)?$", "a URL such as https://s3.example.com", longest=1024)
 ]
 
 _BUCKET = r"s3a?://[a-z0-9][-a-z0-9.]{1,61}[a-z0-9]"

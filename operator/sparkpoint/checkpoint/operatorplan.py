@@ -23,6 +23,7 @@ from sparkpoint.checkpoint.names import (
     provider_name,
 )
 from sparkpoint.checkpoint.operators import (
+    LIMIT_FIELDS,
     OperatorMetadata,
     parse_operator,
     schema_fields,
@@ -37,8 +38,6 @@ __all__ = ["PlannedOperator", "plan_operator"]
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _MAX_PARTITIONS = 1_000_000
-_LIMIT = ((("key", "void"),), (("value", "long"),))
-"""The columns by which `limit` is told in Spark 3.5, which records no names of operators."""
 
 
 @dataclass(slots=True)
@@ -203,7 +202,7 @@ def _has_no_key(
     if fields is None:
         return False
     # By a column of no type, such as a null, Spark distributes as by any other.
-    return not fields[0] or (metadata is None and fields == _LIMIT)
+    return not fields[0] or (metadata is None and fields == LIMIT_FIELDS)
 
 
 def _task(files: OperatorFiles, partition: int, name: str, commit: CommitEntry) -> StoreTask:

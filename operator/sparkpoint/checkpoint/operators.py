@@ -21,6 +21,7 @@ from sparkpoint.checkpoint.jsonlog import (
 from sparkpoint.checkpoint.names import is_plain_name
 
 __all__ = [
+    "LIMIT_FIELDS",
     "Fields",
     "OperatorMetadata",
     "StoreMetadata",
@@ -36,6 +37,8 @@ _STATE_SCHEMA = "_stateSchema"
 
 Fields: TypeAlias = tuple[tuple[str, str], ...]
 """Names and simple types of columns."""
+LIMIT_FIELDS: tuple[Fields, Fields] = (("key", "void"),), (("value", "long"),)
+"""The columns by which `limit` is told in Spark 3.5, which records no names of operators."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,9 +121,11 @@ class JobReconciler:
         # Nothing is made before we are sure to be asked when the job is deleted.
         body = await self._written(key, guarded(self._cluster, body))
         try:
-            job = read_job(body)
+            return await self._reconcile(key, read_job(body))
         except RecordError as error:
             return await self._unreadable(body, error)
+
+    async def _reconcile(self, key: Key, job: Job) -> Requeue:
         _relate(job, job.record)
         seen = await self._observer.observe(job, self._obstacles.of(key), self._refusals.of(key))
         decision = _decide(seen)

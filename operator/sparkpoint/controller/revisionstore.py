@@ -15,11 +15,10 @@ from sparkpoint.controller.cluster import (
     Object,
     create_or_get,
     find,
-    metadata,
     owner_uid,
 )
-from sparkpoint.controller.errors import ConflictError
 from sparkpoint.controller.objects import Owner
+from sparkpoint.controller.ownership import check_ours
 
 __all__ = ["RevisionStore", "Stored"]
 
@@ -69,11 +68,7 @@ class RevisionStore:
                 owner, revision, wanted.spec, generation, script=wanted.script
             ),
         )
-        if owner_uid(body) != owner.uid:
-            raise ConflictError(
-                f"ControllerRevision {metadata(body)['name']} belongs to an earlier job of this "
-                "name, which is being deleted"
-            )
+        check_ours(body, owner)
         stored = _read(body)
         # The spec that is wished for is in memory already: one copy will do.
         self._remember(owner, revision, wanted if stored == wanted else stored)

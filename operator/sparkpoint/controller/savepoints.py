@@ -22,6 +22,7 @@ from sparkpoint.controller.cluster import (
 )
 from sparkpoint.controller.correlation import correlation_id, given_id, mark, relate
 from sparkpoint.controller.errors import (
+    ConflictError,
     ForbiddenError,
     NotFoundError,
     UnprocessableError,
@@ -100,7 +101,10 @@ class SavepointReconciler:
             return Requeue(seconds=_AT_REST, released=True)
         if is_paused(body):
             return Requeue(seconds=_AT_REST)
-        view = read_savepoint(await guarded(self._cluster, body))
+        try:
+            view = read_savepoint(await guarded(self._cluster, body))
+        except NotFoundError as error:
+            raise ConflictError(f"{key} is gone, or another one by now") from error
         self._relate(view)
         sight = await self._observer.observe(view, self._refused.get(key))
         decision = _decide(sight)

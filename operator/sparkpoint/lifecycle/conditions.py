@@ -333,8 +333,8 @@ _REMEDIES = {
     Reason.NOT_PREPARED: "Check that a worker pod can be scheduled, and can read the savepoint.",
     Reason.SCRIPT_FAILED: "What ran before runs on. Correct the code, or set "
     "spec.upgrade.compatibility to Warn if it can start in its driver alone.",
-    Reason.COMPATIBILITY_UNKNOWN: "What ran before runs on. If what differs is what the change is "
-    "for, set spec.upgrade.compatibility to Enforce.",
+    Reason.COMPATIBILITY_UNKNOWN: "Nothing was stopped for it. If what differs is what the change "
+    "is for, set spec.upgrade.compatibility to Enforce.",
     Reason.NOT_REPARTITIONED: "What ran before runs on, in the partitions that it has. Set "
     "spec.state.partitions back, or give up the state with spec.upgrade.mode: Stateless.",
     Reason.GAVE_UP: "Change spec.restartNonce to start it again.",

@@ -17,7 +17,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from sparkpoint.runtime.families import Columns, columns_of_node
-from sparkpoint.runtime.lastread import LastRead
+from sparkpoint.runtime.lastread import Part
 from sparkpoint.runtime.model import ErrorInfo, QuerySink
 from sparkpoint.runtime.sinks import describe_sink
 from sparkpoint.runtime.tracebacks import last_words, place_in
@@ -245,14 +245,14 @@ class Execution:
             sources = self._execution.sources()
             return [str(sources.apply(at).toString()) for at in range(sources.size())]
 
-    def unrepeatable(self, read: LastRead) -> list[Thrown]:
-        """What a source makes of being asked for its last batch once more; nothing if all answer.
+    def unrepeatable(self, parts: Sequence[Part]) -> list[Thrown]:
+        """What a source makes of being asked for these once more; nothing if all answer.
 
         Spark asks so when a query goes on after a commit, and not in a batch without rows.
         """
         with answered():
             sources = self._execution.sources()
-            for number, start, end in read.parts():
+            for number, start, end in parts:
                 if number >= sources.size():
                     break
                 source = sources.apply(number)

@@ -7,13 +7,15 @@ batch once more, and only then for a new one.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sparkpoint.checkpoint.logs import file_source_offset, parse_offsets
 
-__all__ = ["LastRead", "last_read", "topics_left"]
+__all__ = ["LastRead", "Part", "last_read", "topics_left"]
 
+Part = tuple[int, str | None, str]
+"""The number of a source, and from where to where it was read."""
 _SUBSCRIBED = re.compile(r"KafkaV2\[Subscribe\[(.*)\]\]")
 """How Spark describes a source that reads topics by their names."""
 
@@ -26,11 +28,19 @@ class LastRead:
     starts: tuple[str | None, ...] = ()
     ends: tuple[str | None, ...] = ()
 
-    def parts(self) -> Iterator[tuple[int, str | None, str]]:
-        """Source, start and end of what it has read last; nothing of one that has read nothing."""
-        for number, (start, end) in enumerate(zip(self.starts, self.ends, strict=True)):
-            if end is not None:
-                yield number, _start(start, end), end
+    def parts(self) -> list[Part]:
+        """What Spark asks each source for once more when a query goes on after this batch."""
+        pairs = enumerate(zip(self.starts, self.ends, strict=True))
+        return [(number, start, end) for number, (start, end) in pairs if end is not None]
+
+    def earlier_parts(self) -> list[Part]:
+        """The newest files of sources that have read none in this batch: it may have been one
+        without rows, while the last one before a stop has some."""
+        return [
+            (number, before, end)
+            for number, start, end in self.parts()
+            if start == end and (before := _entry_before(end)) != end
+        ]
 
 
 def last_read(before: bytes | None, offsets: bytes, number: int) -> LastRead:
@@ -67,10 +77,9 @@ def _numbered(offsets: bytes, number: int) -> tuple[str | None, ...]:
     return tuple(offset for _, offset in sources) if numbered else ()
 
 
-def _start(start: str | None, end: str) -> str | None:
-    """Of files always the newest entry of their log: a batch that took none says nothing of where
-    they are, and the one before the stop may take some."""
-    entry = file_source_offset(end, "offsets")
+def _entry_before(offset: str) -> str | None:
+    """Where the newest entry of a file source's log begins; the offset itself of other sources."""
+    entry = file_source_offset(offset, "offsets")
     if entry is None:
-        return start
+        return offset
     return json.dumps({"logOffset": entry - 1}) if entry > 0 else None

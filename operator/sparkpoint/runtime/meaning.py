@@ -15,8 +15,10 @@ from sparkpoint.checkpoint.errors import CheckpointError
 from sparkpoint.checkpoint.jsonlog import Json, as_list, as_object, as_text, parse
 from sparkpoint.checkpoint.layout import DEFAULT_STORE, store_folder
 from sparkpoint.checkpoint.operators import (
+    LIMIT_FIELDS,
     family_schemas,
     parse_operator,
+    schema_fields,
     schema_tail,
     schema_texts,
     variable_names,
@@ -109,11 +111,20 @@ class StateNames:
     def _schemas(self) -> Iterator[tuple[str, str]]:
         for operator in self._operators:
             # A limit has a number and no names; Spark writes none of it down anew.
-            if operator.metadata_version in (None, 1) and operator.name != "globalLimit":
+            if operator.metadata_version in (None, 1) and not self._is_limit(operator):
                 for store in operator.stores:
                     where = "" if store.name == DEFAULT_STORE else f", store {store.name}"
                     folder = store_folder(operator.id, 0, store.name)
                     yield f"operator {operator.id}{where}", f"{folder}/_metadata/schema"
+
+    def _is_limit(self, operator: OperatorInfo) -> bool:
+        if operator.name is not None:
+            return operator.name == "globalLimit"
+        path = f"{store_folder(operator.id, 0, DEFAULT_STORE)}/_metadata/schema"
+        try:
+            return schema_fields(self._checkpoint.read(path), path) == LIMIT_FIELDS
+        except NotFoundError:
+            return False
 
     def _families(self) -> Iterator[tuple[str, str]]:
         for operator in self._operators:

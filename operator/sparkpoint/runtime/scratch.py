@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from sparkpoint.checkpoint.errors import CheckpointError
 from sparkpoint.checkpoint.logs import parse_commit
+from sparkpoint.checkpoint.names import batch_number
 from sparkpoint.runtime.explaining import explain, is_foreseen
 from sparkpoint.runtime.lastread import LastRead, last_read
 from sparkpoint.runtime.meaning import StateNames
@@ -193,12 +194,21 @@ def _begin_batch(checkpoint: Store, query: QueryInfo) -> LastRead:
     """Begin the next batch if none is in flight; what the newest one has read."""
     newest = query.batch + 1 if query.pending else query.batch
     offsets = checkpoint.read(f"offsets/{newest}")
-    before = checkpoint.read(f"offsets/{newest - 1}") if newest > 0 else None
+    before = _entry_before(checkpoint, newest)
     if not query.pending:
         commit = checkpoint.read(f"commits/{newest}")
         begun = next_batch(offsets, commit, newest, now=time.time())
         checkpoint.create(f"offsets/{newest + 1}", begun)
     return last_read(before, offsets, newest)
+
+
+def _entry_before(checkpoint: Store, batch: int) -> bytes | None:
+    """Of the offset log, which has gaps where a query tracks its progress asynchronously."""
+    _, files = checkpoint.children("offsets")
+    names = [each.path.rpartition("/")[2] for each in files]
+    known = [number for name in names if (number := batch_number(name)) is not None]
+    number = max((each for each in known if each < batch), default=None)
+    return checkpoint.read(f"offsets/{number}") if number is not None else None
 
 
 def next_batch(offsets: bytes, commit: bytes, number: int, *, now: float) -> bytes:

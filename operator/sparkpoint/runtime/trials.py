@@ -11,7 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from sparkpoint.runtime.execution import Execution, LostError
 from sparkpoint.runtime.identity import Identity
-from sparkpoint.runtime.lastread import LastRead, topics_left
+from sparkpoint.runtime.lastread import LastRead, Part, topics_left
 from sparkpoint.runtime.meaning import Code, NamesUnknownError
 from sparkpoint.runtime.model import ErrorInfo, RehearsedQuery
 from sparkpoint.runtime.queries import StartedQuery, Watched, stop_queries
@@ -19,6 +19,7 @@ from sparkpoint.runtime.scratch import Scratch
 from sparkpoint.runtime.standin import StandIn
 from sparkpoint.runtime.verdict import (
     Thrown,
+    if_it_reads,
     judge,
     judge_refusal,
     means_otherwise,
@@ -62,7 +63,7 @@ class Tried(Watched, Code, Protocol):
     def input_rows(self) -> int | None: ...
     def unreadable(self, offsets: Sequence[str | None]) -> Sequence[Thrown]: ...
     def sources(self) -> Sequence[str]: ...
-    def unrepeatable(self, read: LastRead) -> Sequence[Thrown]: ...
+    def unrepeatable(self, parts: Sequence[Part]) -> Sequence[Thrown]: ...
 
 
 @dataclass(slots=True)
@@ -186,8 +187,10 @@ class Trials:
         read = self._read()[folder]
         if chain := execution.unreadable(read.ends):
             return unreadable_offset(chain)
-        if chain := execution.unrepeatable(read):
+        if chain := execution.unrepeatable(read.parts()):
             return judge(chain)
+        if chain := execution.unrepeatable(read.earlier_parts()):
+            return if_it_reads(judge(chain))
         if left := topics_left(read, execution.sources()):
             return topics_changed(left, rows)
         try:

@@ -14,6 +14,7 @@ from sparkpoint.runtime.tracebacks import last_words, place_in
 __all__ = [
     "USER_CODE",
     "Thrown",
+    "if_it_reads",
     "judge",
     "judge_refusal",
     "means_otherwise",
@@ -200,6 +201,14 @@ def unreadable_offset(chain: Sequence[Thrown]) -> RehearsedQuery:
     """A source that cannot read the offset which the savepoint has for it."""
     rule = next(rule for rule in _RULES if rule.kind == "SOURCE_KIND_CHANGED")
     return _found(rule, chain[0])
+
+
+def if_it_reads(found: RehearsedQuery) -> RehearsedQuery:
+    """What holds only if the last batch before the start has rows, and not for this savepoint."""
+    told = found.error.message if found.error is not None else "nobody knows why"
+    message = f"If the last batch before it begins has rows, it fails: {told}"
+    error = found.error and found.error.model_copy(update={"message": message})
+    return found.model_copy(update={"verdict": "unknown", "error": error})
 
 
 def removed(folder: str) -> RehearsedQuery:

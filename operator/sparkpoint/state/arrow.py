@@ -131,7 +131,8 @@ def parquet_batches(folder: Path) -> Iterator[Any]:
 
 
 def objects(batch: Any) -> Iterator[dict[str, object]]:
-    """The rows of a batch as Python's objects; times beyond Python's years as their numbers."""
+    """The rows of a batch as Python's objects; times beyond Python's years as their numbers, and
+    what is no UTF-8 in texts replaced."""
     try:
         yield from batch.to_pylist()
     except (OverflowError, ValueError):
@@ -151,10 +152,13 @@ def _object(scalar: Any) -> object:
     if kinds.is_map(scalar.type):
         pairs = ((_object(each[0]), _object(each[1])) for each in scalar.values)
         return list(pairs)
-    if kinds.is_list(scalar.type) or kinds.is_large_list(scalar.type):
+    lists = (kinds.is_list, kinds.is_large_list, kinds.is_fixed_size_list)
+    if any(is_list(scalar.type) for is_list in lists):
         return [_object(each) for each in scalar.values]
     try:
         return scalar.as_py()
+    except UnicodeDecodeError:
+        return scalar.as_buffer().to_pybytes().decode(errors="replace")
     except (OverflowError, ValueError):
         return scalar.value
 

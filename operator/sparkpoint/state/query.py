@@ -29,7 +29,7 @@ from sparkpoint.state.arrow import (
     store_batches,
     write_parquet,
 )
-from sparkpoint.state.errors import BadQueryError
+from sparkpoint.state.errors import BadQueryError, WorkFolderError
 from sparkpoint.state.hdfsrows import HdfsStore, Key, StateRow, open_store, unreadable
 from sparkpoint.state.lookup import key_of_condition, partition_of_key
 from sparkpoint.state.plain import Plain, plain_object, plain_row
@@ -124,9 +124,8 @@ def query_state(
         of = f"operator {operator.id} ({operator.name or 'unnamed'})"
         name = chosen_store(list(views), request.selection.store, of=of)
         by_spark = unreadable(operator, query, files) is not None
-        with work_folder(
-            request.work_folder, room=spark_room(manifest) if by_spark else 0
-        ) as folder:
+        room = spark_room(manifest) if by_spark else _room(request, operator)
+        with work_folder(request.work_folder, room=room) as folder:
             if by_spark:
                 wanted = Wanted(repository, savepoint, query, views[name])
                 source = _by_spark(wanted, request, folder, progress)
@@ -135,6 +134,13 @@ def query_state(
                 one = _one_key(request, query, operator, name, store.schema)
                 source = _by_us(store, request, folder, progress, one)
             yield StateRows(query.prefix, operator, name, by_spark, source)
+
+
+def _room(request: QueryRequest, operator: OperatorInfo) -> int:
+    """Bytes for the rows, where SQL may go through them more than once: about what they take."""
+    if request.statement is None or not may_read_again(request.statement):
+        return 0
+    return sum(store.bytes for store in operator.stores)
 
 
 def _check_text(statement: str) -> None:
@@ -194,12 +200,23 @@ def _by_us(
             rows = store_batches(arrow, store, done)
         source: Any = arrow.RecordBatchReader.from_batches(schema, rows)
         if may_read_again(sql):
-            source = folder / "rows"
-            source.mkdir()
-            write_parquet(itertools.chain([no_rows(schema)], rows), source / "all.parquet")
+            source = _kept(itertools.chain([no_rows(schema)], rows), folder)
         return sql_batches(source, sql, limit=request.limit, scratch=folder)
 
     return _Batches(answered)
+
+
+def _kept(batches: Iterator[Any], folder: Path) -> Path:
+    """All of them in a file that can be read again."""
+    place = folder / "rows"
+    try:
+        place.mkdir()
+        write_parquet(batches, place / "all.parquet")
+    except OSError as error:
+        raise WorkFolderError(
+            f"{place} cannot hold the rows: {error.strerror}. Give another folder with --work-dir."
+        ) from error
+    return place
 
 
 @dataclass(frozen=True, slots=True)

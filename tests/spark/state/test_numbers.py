@@ -14,7 +14,7 @@ from sparkpoint.savepoint.errors import NameTakenError
 from sparkpoint.state import RepartitionRequest, repartition
 from sparkpoint.state.errors import NothingToDoError
 from tests.spark.state.several import Several
-from tests.spark.state.workloads import GLOBAL, LIMIT, WITHIN
+from tests.spark.state.workloads import FAMILIES, GLOBAL, LIMIT, WITHIN
 
 _BEFORE = 4
 _NUMBERS = (1, 3, _BEFORE // 2, 2 * _BEFORE)
@@ -27,7 +27,14 @@ _ON = {
 }
 _AT_ONCE = 3
 """Operators side by side in 200 partitions: every store of each is open, and is looked after."""
-_MORE = {each.name: each for each in (WITHIN, GLOBAL, LIMIT)}
+_MORE = {each.name: each for each in (WITHIN, GLOBAL, LIMIT, FAMILIES)}
+_APART = (
+    ("rocksdb-v2", ("aggregation", "dedup", "session", "join", "pandas", "transform"), _NUMBERS),
+    # The last ones of a case: the setting of its join is that of the session from then on.
+    ("rocksdb-changelog", ("transform-ttl", FAMILIES.name), _NUMBERS),
+    # What else Spark would put where it does not look for it is refused.
+    ("rocksdb", (GLOBAL.name,), (1, 3, 7)),
+)
 
 
 def _cases() -> Iterator[object]:
@@ -40,6 +47,10 @@ def _cases() -> Iterator[object]:
             some = operators[begin : begin + _AT_ONCE]
             named = f"{provider}-{_MOST}-{'-'.join(some)}"
             yield pytest.param(provider, some, _MOST, 4, id=named)
+    for provider, operators, numbers in _APART:
+        for number in numbers:
+            named = f"{provider}-{operators[-1]}-{number}"
+            yield pytest.param(provider, operators, number, 5, id=named)
 
 
 @pytest.mark.soak

@@ -1,14 +1,17 @@
 """Workloads of operators that only the state tools treat apart, with exact truth."""
 
 from collections import Counter
+from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
+from tests.spark.workloads import WORKLOADS
 from tests.spark.workloads.base import Known, State, Truth, Workload, read_store
 from tests.spark.workloads.inputs import DELAY, Row
+from tests.spark.workloads.providers import ROCKSDB_ONLY
 
-__all__ = ["GLOBAL", "LIMIT", "LIMITED", "WITHIN"]
+__all__ = ["FAMILIES", "GLOBAL", "LIMIT", "LIMITED", "WITHIN"]
 
 _DELAY_MS = 120_000
 LIMITED = 20
@@ -71,6 +74,13 @@ WITHIN = Workload(
     read_state=_within_state,
     columns=("id", "ts"),
 )
+FAMILIES = replace(
+    WORKLOADS["join"],
+    name="families",
+    confs={"spark.sql.streaming.join.stateFormatVersion": "3"},
+    providers=ROCKSDB_ONLY,
+)
+"""A join that keeps all of its rows in one store."""
 GLOBAL = Workload(
     name="global",
     build=_global,

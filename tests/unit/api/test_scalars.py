@@ -14,7 +14,6 @@ from sparkpoint.api.scalars import (
     Cpu,
     Duration,
     Location,
-    MavenRepository,
     Memory,
     MountPath,
     Url,
@@ -139,7 +138,6 @@ class Places(Record):
     location: Location | None = None
     mount: MountPath | None = None
     url: Url | None = None
-    maven: MavenRepository | None = None
     cpu: Cpu | None = None
 
 
@@ -153,8 +151,6 @@ class Places(Record):
         ("url", "http://s3:8333"),
         ("url", "https://s3.example.com/path"),
         ("url", "https://s3.example.com/a@b"),
-        ("maven", "https://nexus.example.com/maven"),
-        ("maven", "file:///opt/maven"),
         ("cpu", "500m"),
         ("cpu", "1.5"),
         ("cpu", "2"),
@@ -176,9 +172,6 @@ def test_text_is_taken(field: str, text: str) -> None:
         ("mount", "data"),
         ("mount", "/data/"),
         ("url", "s3:8333"),
-        ("url", "http://user:password@s3:8333"),
-        ("url", "https://user@s3.example.com/path"),
-        ("maven", "https://user:password@nexus.example.com/maven"),
         ("cpu", "0m"),
         ("cpu", "half"),
     ],

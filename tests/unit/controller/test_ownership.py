@@ -9,6 +9,7 @@ from sparkpoint.controller.cluster import (
     CONFIG_MAPS,
     EVENTS,
     PODS,
+    REVISIONS,
     SECRETS,
     SERVICES,
     Kind,
@@ -17,6 +18,8 @@ from sparkpoint.controller.cluster import (
     owner_uid,
 )
 from tests.unit.controller.simulation import NAME, NAMESPACE, Simulation
+
+NEW_CODE = {"args": ["--fast"]}
 
 FORMER = {
     "apiVersion": "sparkpoint.dev/v1alpha1",
@@ -114,6 +117,42 @@ def test_the_next_attempt_goes_past_a_name_that_is_taken() -> None:
 
     assert "ConfigMap visits-e1-a1 belongs to Deployment web" in refusals(simulation)[0]
     assert simulation.status["attempt"] > 1
+
+
+def test_a_revision_that_nobody_owns_is_told_until_it_is_gone() -> None:
+    """As `kubectl delete ssj --cascade=orphan` leaves it."""
+    former = Simulation()
+    former.settle(former.is_running)
+    (left,) = former.cluster.all(REVISIONS, NAMESPACE)
+    del left["metadata"]["ownerReferences"]
+    simulation = Simulation()
+    simulation.cluster.add(left)
+
+    simulation.settle(lambda: bool(refusals(simulation)))
+
+    assert refusals(simulation)[0].startswith("ControllerRevision visits-")
+    simulation.cluster.erase(REVISIONS, NAMESPACE, left["metadata"]["name"])
+    simulation.settle(simulation.is_running)
+
+
+def test_what_was_deleted_just_now_is_waited_for_however_long_the_job_is_there() -> None:
+    simulation = Simulation()
+    simulation.settle(simulation.is_running)
+    simulation.world.now += timedelta(hours=1)
+    deleted = f"{simulation.world.now:%Y-%m-%dT%H:%M:%SZ}"
+    going = {"deletionTimestamp": deleted, "finalizers": ["others/keep"]}
+    simulation.cluster.add(somebodys(SECRETS, "visits-e2-agent", **going))
+    simulation.edit(**NEW_CODE)
+
+    simulation.settle(lambda: simulation.status.get("epoch") == 2)
+    for _ in range(20):
+        simulation.run_pass()
+    assert refusals(simulation) == []
+    simulation.cluster.erase(SECRETS, NAMESPACE, "visits-e2-agent")
+    simulation.settle(simulation.is_running)
+
+    assert simulation.status["epoch"] == 2
+    assert refusals(simulation) == []
 
 
 @pytest.mark.parametrize("kind", [SECRETS, CONFIG_MAPS])

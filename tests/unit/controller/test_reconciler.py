@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from sparkpoint.controller.cluster import CONFIG_MAPS, JOBS, PODS, SAVEPOINTS, Object, metadata
+from sparkpoint.controller.cluster import (
+    CONFIG_MAPS,
+    JOBS,
+    PODS,
+    REVISIONS,
+    SAVEPOINTS,
+    Object,
+    metadata,
+)
 from sparkpoint.controller.errors import (
     ClusterError,
     ConflictError,
@@ -589,6 +597,27 @@ def test_a_record_that_cannot_be_read_does_not_hold_a_deletion_up() -> None:
     metrics = simulation.operator.metrics.render()
     assert 'reason="RecordUnreadable"' in metrics
     assert 'sparkpoint_operator_resources{kind="job",phase="Running"} 1' in metrics
+
+
+def test_a_revision_that_cannot_be_read_is_told_and_holds_no_deletion_up() -> None:
+    simulation = running()
+    (kept,) = simulation.cluster.all(REVISIONS, NAMESPACE)
+    simulation.cluster.edit(
+        REVISIONS,
+        NAMESPACE,
+        kept["metadata"]["name"],
+        lambda body: body["data"]["spec"].update(checkpoint="of another form"),
+    )
+    simulation.restart()
+
+    simulation.run_pass()
+    degraded = simulation.condition("Degraded")
+    gone = {"deletionTimestamp": "2020-01-01T00:00:00Z"}
+    simulation.cluster.edit(JOBS, NAMESPACE, NAME, lambda body: body["metadata"].update(gone))
+
+    assert degraded["reason"] == "RecordUnreadable"
+    assert f"ControllerRevision {kept['metadata']['name']} cannot be read" in degraded["message"]
+    assert simulation.run_pass().released
 
 
 def test_a_paused_job_is_left_as_it_is_until_it_goes_on_or_is_deleted() -> None:

@@ -155,6 +155,25 @@ def test_a_savepoint_that_is_being_taken_is_waited_for_without_complaint() -> No
     assert decision.record.waiting is None
 
 
+def test_what_is_not_known_to_fit_a_savepoint_is_not_tried_on_it_again() -> None:
+    record = during(
+        Kind.RESTORE,
+        Phase.PREPARE,
+        RUN,
+        target=TARGET,
+        restore="s2#1",
+        savepoint="visits-restore-7",
+    )
+    trial = worker("visits-restore-7-prepare-1-0", "Unknown")
+    wished = wish(A, generation=2, restore=restore("s2"), compatibility="Strict")
+
+    decision = decide(world(record, wish=wished, workers=(trial,), **HEALTHY))
+
+    held = decision.record.held
+    assert held is not None
+    assert (held.reason, held.until) == ("CompatibilityUnknown", None)
+
+
 @pytest.mark.parametrize(
     ("answer", "compatibility", "reason"),
     [

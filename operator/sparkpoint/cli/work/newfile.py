@@ -18,11 +18,16 @@ def writing(target: Path | None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if target is None:
+        if target is None or not _is_about(error, target):
             raise
         # Not the error's own text, which names the file that was to become the target.
         reason = os.strerror(error.errno) if error.errno else error
         raise UnwritableError(f"Cannot write {target}: {reason}. Name another file.") from error
+
+
+def _is_about(error: OSError, target: Path) -> bool:
+    """Whether it may be: rows are read while they are written. A write names no file."""
+    return error.filename is None or Path(os.fsdecode(error.filename)).parent == target.parent
 
 
 def write_pieces(target: Path, pieces: Iterable[str]) -> None:

@@ -2,7 +2,10 @@
 
 from typing import Any
 
+from pydantic import ValidationError
+
 from sparkpoint.api.job import JobSpec
+from sparkpoint.controller.errors import RecordError
 from sparkpoint.controller.objects.manifest import Manifest, Owner, job_labels, manifest
 
 __all__ = ["controller_revision", "controller_revision_name", "script_of", "spec_of"]
@@ -21,7 +24,12 @@ def controller_revision(
     `script` is the content of a script from a ConfigMap, which would otherwise be lost with the
     next change of that ConfigMap, and with it the way back.
     """
-    data: dict[str, Any] = {"spec": spec.model_dump(mode="json", by_alias=True, exclude_none=True)}
+    kept = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
+    if spec.driver.disruption_budget:
+        # One may go back to an operator from before this field, which refuses what it does not
+        # know.
+        del kept["driver"]["disruptionBudget"]
+    data: dict[str, Any] = {"spec": kept}
     if script is not None:
         data["script"] = script
     return manifest(
@@ -36,8 +44,18 @@ def controller_revision(
 
 
 def spec_of(controller_revision: Manifest) -> JobSpec:
-    """The spec that was kept."""
-    return JobSpec.model_validate(controller_revision["data"]["spec"])
+    """The spec that was kept, without what only a later operator knows; RecordError if it cannot be
+    read."""
+    try:
+        return JobSpec.model_validate(controller_revision["data"]["spec"], extra="ignore")
+    except ValidationError as error:
+        name = controller_revision["metadata"]["name"]
+        raise RecordError(f"ControllerRevision {name} cannot be read: {_first(error)}") from error
+
+
+def _first(error: ValidationError) -> str:
+    mistake = error.errors(include_input=False)[0]
+    return f"{'.'.join(map(str, mistake['loc']))}: {mistake['msg']}"
 
 
 def script_of(controller_revision: Manifest) -> str | None:

@@ -71,8 +71,7 @@ def _judged(world: World, worker: WorkerFact) -> Step:
         record = hold(world, "Incompatible", worker.message, until=None)
         return finish(replace(world, record=record), Result.FAILED, worker.message)
     hindrance = _hindrance(world, worker)
-    if hindrance == "ScriptFailed" and world.operation.adopt is not None:
-        # Every Start anew captures the whole checkpoint once more: only an edit can change this.
+    if _is_final(world, hindrance):
         record = hold(world, hindrance, worker.message, until=None)
         return finish(replace(world, record=record), Result.FAILED, worker.message)
     if hindrance:
@@ -96,6 +95,15 @@ def _hindrance(world: World, worker: WorkerFact) -> str:
     if worker.kind == "ScriptRaises" and enforced:
         return "ScriptFailed"
     return "CompatibilityUnknown" if worker.answer != "Compatible" and _is_strict(world) else ""
+
+
+def _is_final(world: World, hindrance: str) -> bool:
+    """Whether only an edit can change this: every Start that adopts captures the whole checkpoint
+    once more, and what begins from a certain savepoint would be tried on the same one again."""
+    operation = world.operation
+    if hindrance == "CompatibilityUnknown":
+        return operation.kind in (Kind.START, Kind.RESTORE)
+    return hindrance == "ScriptFailed" and operation.adopt is not None
 
 
 def _is_strict(world: World) -> bool:

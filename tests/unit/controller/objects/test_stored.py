@@ -5,7 +5,9 @@ import json
 
 import pytest
 
+from sparkpoint.api.pods import Driver
 from sparkpoint.controller import objects
+from sparkpoint.controller.errors import RecordError
 from tests.unit.controller.objects.samples import OWNER, golden_spec
 
 
@@ -32,6 +34,34 @@ def test_defaults_are_kept_too_so_that_a_later_operator_reads_the_same() -> None
 
     assert kept["data"]["spec"]["checkpoint"]["timeout"] == "60s"
     assert kept["data"]["spec"]["driver"]["memory"] == "1g"
+
+
+def test_an_operator_of_before_reads_what_says_nothing_of_its_later_fields() -> None:
+    usual = objects.controller_revision(OWNER, "r", golden_spec("minimal"), 1)
+    driver = Driver(disruption_budget=False)
+    said = golden_spec("minimal").model_copy(update={"driver": driver})
+    unusual = objects.controller_revision(OWNER, "r", said, 1)
+
+    assert "disruptionBudget" not in usual["data"]["spec"]["driver"]
+    assert objects.spec_of(unusual) == said
+
+
+def test_what_a_later_operator_has_kept_is_read_as_far_as_it_is_known() -> None:
+    kept = json.loads(json.dumps(objects.controller_revision(OWNER, "r", golden_spec("full"), 1)))
+    kept["data"]["spec"]["later"] = kept["data"]["spec"]["driver"]["later"] = {"a": 1}
+
+    assert objects.spec_of(kept) == golden_spec("full")
+
+
+def test_what_cannot_be_read_is_told_without_what_it_says() -> None:
+    kept = json.loads(json.dumps(objects.controller_revision(OWNER, "r", golden_spec("full"), 1)))
+    kept["data"]["spec"]["upgrade"]["compatibility"] = "secret"
+
+    with pytest.raises(
+        RecordError, match=r"visits-r cannot be read: upgrade\.compatibility: "
+    ) as told:
+        objects.spec_of(kept)
+    assert "secret" not in str(told.value)
 
 
 def test_the_token_of_an_epoch() -> None:

@@ -15,7 +15,7 @@ from sparkpoint.runtime.families import Columns, columns_of_schemas
 from sparkpoint.runtime.meaning import Names, NamesUnknownError, StateNames, changes_between
 from sparkpoint.savepoint.manifest import OperatorInfo
 from sparkpoint.storage import DirectoryStore
-from tests.unit.state.writing import HandMade, StoreOf
+from tests.unit.state.writing import HandMade, StoreOf, schema_of
 
 SUM: Names = {"key of operator 0": ("url",), "value of operator 0": ("count", "sum")}
 VARIABLES = "state variables of operator 0"
@@ -68,7 +68,7 @@ class Code:
         return {0: self._columns}
 
 
-def families(name: str, **changes: object) -> OperatorInfo:
+def families(name: str | None, **changes: object) -> OperatorInfo:
     content = {"id": 0, "name": name, "metadata_version": 2, "provider": "rocksdb"}
     return OperatorInfo.model_validate({**content, "partitions": 2, "stores": [], **changes})
 
@@ -208,6 +208,18 @@ def test_names_that_spark_does_not_write_down_anew_are_not_taken_for_the_same(
 
 def test_a_limit_has_no_names_that_could_be_others(tmp_path: Path) -> None:
     assert aggregated(tmp_path, "globalLimit").changes(Code({})) == ()
+
+
+def test_a_limit_of_a_spark_that_records_no_names_of_operators_has_none_either(
+    tmp_path: Path,
+) -> None:
+    schema = tmp_path / "state/0/0/_metadata/schema"
+    schema.parent.mkdir(parents=True)
+    schema.write_bytes(schema_of([("key", "void")], [("value", "long")]))
+    kept = [{"name": "default", "partitions": 1, "base_versions": [1], "files": 1, "bytes": 1}]
+    limit = families(None, metadata_version=None, stores=kept)
+
+    assert StateNames(DirectoryStore(tmp_path), [limit]).changes(Code({})) == ()
 
 
 def test_a_query_without_state_has_no_names_that_could_be_unknown(tmp_path: Path) -> None:

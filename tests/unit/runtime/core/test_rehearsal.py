@@ -15,7 +15,7 @@ from sparkpoint.runtime.errors import ScriptOver
 from sparkpoint.runtime.execution import LostError
 from sparkpoint.runtime.families import Columns
 from sparkpoint.runtime.identity import Place
-from sparkpoint.runtime.lastread import LastRead
+from sparkpoint.runtime.lastread import Part
 from sparkpoint.runtime.model import ErrorInfo, RehearsalInfo
 from sparkpoint.runtime.options import RehearsalOptions
 from sparkpoint.runtime.rehearsal import Rehearsal
@@ -65,8 +65,8 @@ class Tried(FakeExecution):
     def sources(self) -> Sequence[str]:
         return self._sources
 
-    def unrepeatable(self, read: LastRead) -> Sequence[Thrown]:
-        return self._unrepeatable
+    def unrepeatable(self, parts: Sequence[Part]) -> Sequence[Thrown]:
+        return self._unrepeatable if parts else ()
 
     def begin(self, checkpoint: Path) -> None:
         """The code calls its state as the former one did."""

@@ -1,6 +1,7 @@
 """The throw-away copy: beside the epoch directory, with a batch begun, and gone afterwards."""
 
 import json
+import shutil
 import threading
 from pathlib import Path
 
@@ -120,6 +121,30 @@ def test_copying_is_called_off(tmp_path: Path, savepoint: RehearsalOptions) -> N
     assert scratch.error is not None
     assert scratch.error.type == "CALLED_OFF"
     assert not (tmp_path / "epoch-3.rehearsal").exists()
+
+
+def test_the_log_of_a_query_that_tracks_its_progress_asynchronously_has_gaps(
+    tmp_path: Path,
+) -> None:
+    checkpoint = tmp_path / "job" / "idle"
+    SyntheticQuery(checkpoint).run(9)
+    shutil.rmtree(checkpoint / "state")
+    for log in ("offsets", "commits"):
+        for number in (1, 3, 4, 6, 7):
+            (checkpoint / log / str(number)).unlink()
+    repository = Repository.init(DirectoryStore(tmp_path / "repository"))
+    repository.capture(
+        DirectoryStore(tmp_path / "job"), CaptureRequest(namespace="tests", job="job", name="one")
+    )
+    options = RehearsalOptions(savepoint="one", repository=str(tmp_path / "repository"))
+    scratch = beside(tmp_path)
+
+    filled(scratch, options)
+
+    assert scratch.error is None
+    assert scratch.copied is not None
+    starts, ends = ('{"topic":{"0":5}}',), ('{"topic":{"0":8}}',)
+    assert scratch.copied.read == {"idle": LastRead(starts, ends)}
 
 
 @pytest.mark.parametrize("epoch_dir", ["s3://bucket", "/"])

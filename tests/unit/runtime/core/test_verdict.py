@@ -5,6 +5,7 @@ import pytest
 from sparkpoint.runtime.model import Verdict
 from sparkpoint.runtime.verdict import (
     Thrown,
+    if_it_reads,
     judge,
     judge_refusal,
     not_reached,
@@ -222,3 +223,15 @@ def test_what_is_known_of_queries_that_were_not_tried() -> None:
 )
 def test_the_worst_counts(verdicts: list[Verdict | None], worst: Verdict) -> None:
     assert weigh(verdicts) == worst
+
+
+def test_what_fails_only_after_a_batch_with_rows_is_not_known_of_this_savepoint() -> None:
+    moved = judge([Thrown("IllegalArgumentException", "Wrong basePath file:/b for file:/a/1")])
+
+    found = if_it_reads(moved)
+
+    assert moved.verdict == "incompatible"
+    assert found.verdict == "unknown"
+    assert found.error is not None
+    assert found.error.type == "SOURCE_PATH_CHANGED"
+    assert found.error.message.startswith("If the last batch before it begins has rows, it fails: ")
