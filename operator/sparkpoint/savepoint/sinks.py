@@ -135,7 +135,7 @@ def _checksum(name: str) -> str:
 
 def _orphans(names: Collection[str], *, after: int) -> list[str]:
     """Checksums of entries after a batch, without the entries."""
-    entries = (name[1:].removesuffix(".crc") for name in names)
+    entries = {name[1:].removesuffix(".crc") for name in names if name.startswith(".")}
     return [
         _checksum(entry)
         for entry in sorted(entries)
