@@ -75,9 +75,10 @@ class Restoring:
         check_folders(found)
         if mode is Mode.REWIND:
             _check_own(found, self._job)
-        sinks = _known_sinks(found.manifest, self._endpoint_url, mode)
-        for doubt in doubts(found.manifest, sinks, mode=mode):
+        looked_at = _known_sinks(found.manifest, self._endpoint_url, mode)
+        for doubt in doubts(found.manifest, looked_at, mode=mode):
             logger.warning("Restoring: %s", doubt)
+        sinks = {query: sink for query, sink in looked_at.items() if sink is not None}
         request = MaterializeRequest(mode=mode, sink_policy=_POLICIES[mode], sinks=sinks)
         result = repository.materialize(found, self._target, request, progress=_Logged())
         logger.info(
@@ -127,8 +128,10 @@ _POLICIES = {
 }
 
 
-def _known_sinks(manifest: Manifest, endpoint_url: str | None, mode: Mode) -> dict[str, Store]:
-    """Query folder -> its file sink, for those that the savepoint knows.
+def _known_sinks(
+    manifest: Manifest, endpoint_url: str | None, mode: Mode
+) -> dict[str, Store | None]:
+    """Query folder -> its file sink, for those that the savepoint knows; None if it is new.
 
     A fork must not touch the sink of the query that it leaves. Whoever resumes says that nothing
     was written since, so that a sink which cannot be looked at is believed to stand where it stood;
@@ -138,16 +141,16 @@ def _known_sinks(manifest: Manifest, endpoint_url: str | None, mode: Mode) -> di
         return {}
     if mode is Mode.REWIND:
         _check_known(manifest)
-    found: dict[str, Store] = {}
+    found: dict[str, Store | None] = {}
     for query in manifest.queries:
         if query.sink is None or query.sink.kind != "file" or not query.sink.uri:
             continue
         try:
             sink = open_store(query.sink.uri, endpoint_url)
-            if mode is Mode.RESUME and _is_new(sink):
+            is_new = mode is Mode.RESUME and _is_new(sink)
+            found[query.prefix] = None if is_new else sink
+            if is_new:
                 _believe_new(query.prefix, query.sink.uri)
-            else:
-                found[query.prefix] = sink
         except BadLocationError as error:
             if mode is Mode.REWIND:
                 # Of a kind that we never can look at: trying again is of no use.

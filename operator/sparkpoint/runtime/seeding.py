@@ -8,6 +8,7 @@ committed a batch of its own, so that a driver which is killed meanwhile leaves 
 
 import logging
 
+from sparkpoint.checkpoint.errors import CannotRewindError
 from sparkpoint.checkpoint.names import batch_number, versioned_name
 from sparkpoint.checkpoint.sink import SINK_LOG, SinkLog, read_sink_log, seed_sink
 from sparkpoint.savepoint.contents import Mode
@@ -26,7 +27,7 @@ def prepare_sink(epoch: Store, folder: str, sink_uri: str, *, endpoint_url: str 
     """For a query that begins from a savepoint and has not committed anything since.
 
     SinkConflictError if its sink knows batches that it has not begun: Spark would skip them, and
-    lose their state too.
+    lose their state too. CannotRewindError or StorageError if one is to be cut and cannot be.
     """
     marker = read_marker(epoch)
     if marker is None or folder not in marker.query_ids:
@@ -65,14 +66,18 @@ def _seed(folder: str, sink: Store, log: SinkLog, batch: int) -> None:
 
 
 def _cut(folder: str, sink: Store, names: list[str], batch: int) -> None:
-    if action := cut_log(folder, sink.uri, names, batch=batch):
-        apply_sink(action, sink)
-    logger.info(
-        "Query %s: batch %d is cut from %s and done again, for its state",
-        folder,
-        batch + 1,
-        sink.uri,
-    )
+    try:
+        if action := cut_log(folder, sink.uri, names, batch=batch):
+            apply_sink(action, sink)
+            told = "Query %s: batch %d is cut from %s and done again, for its state"
+            logger.info(told, folder, batch + 1, sink.uri)
+    except (CannotRewindError, StorageError) as error:
+        # Going on would skip that batch, and lose its state.
+        raise type(error)(
+            f"Query {folder}: batch {batch + 1} is in {sink.uri} and has to be done again for its "
+            f"state, but could not be cut from there: {error} Put that right and start again, or "
+            "restore with `sink: Fork` and let the script write elsewhere."
+        ) from error
 
 
 def _lacks_state(epoch: Store, marker: Marker, state: str, version: int) -> bool:

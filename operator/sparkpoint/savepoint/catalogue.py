@@ -71,6 +71,8 @@ class Savepoint:
     """When it became visible, by the store's clock."""
     manifest: Manifest
     tags: tuple[str, ...] = ()
+    stamp: str = ""
+    """Of the file that was read; empty for what was just published."""
 
     @property
     def key(self) -> str:
@@ -122,7 +124,7 @@ def read_savepoint(store: Store, path: str) -> Savepoint:
     manifest = parse_manifest(data, where)
     if manifest_path(manifest.namespace, manifest.job, manifest.name) != path:
         raise DamagedError(f"{where} belongs to another name: it was moved or copied by hand.")
-    return Savepoint(identity_of(data), path, entry.modified, manifest)
+    return Savepoint(identity_of(data), path, entry.modified, manifest, stamp=entry.stamp)
 
 
 def read_if_present(store: Store, path: str) -> Savepoint | None:
@@ -160,14 +162,25 @@ def manifest_bytes(store: Store, savepoint: Savepoint) -> bytes:
     return data
 
 
-def read_all(store: Store, *, namespace: str | None = None, job: str | None = None) -> Catalogue:
+def read_all(
+    store: Store,
+    *,
+    namespace: str | None = None,
+    job: str | None = None,
+    known: Iterable[Savepoint] = (),
+) -> Catalogue:
     """All savepoints, or those of a namespace, of a job, or of all jobs of a name; what vanishes
-    meanwhile is left out."""
-    paths = [entry.path for entry in store.list(_folder(namespace, job))]
+    meanwhile is left out. What is `known` is not read again if its file is still the same."""
+    entries = list(store.list(_folder(namespace, job)))
     if namespace is None and job is not None:
-        paths = [path for path in paths if path.split("/")[2:3] == [job]]
+        entries = [entry for entry in entries if entry.path.split("/")[2:3] == [job]]
+    have = {(each.path, each.stamp): each for each in known}
+
+    def read(entry: Entry) -> Savepoint | Unreadable | None:
+        return have.get((entry.path, entry.stamp)) or _try_read(store, entry.path)
+
     with ThreadPoolExecutor(store.parallelism) as pool:
-        found = list(pool.map(lambda path: _try_read(store, path), paths))
+        found = list(pool.map(read, entries))
     tags = read_tags(store)
     savepoints = [
         replace(each, tags=tags.get(each.id, ())) for each in found if isinstance(each, Savepoint)

@@ -7,12 +7,12 @@ every order (tests/unit/savepoint/test_interleavings.py).
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
 from sparkpoint.savepoint import catalogue
-from sparkpoint.savepoint.catalogue import Catalogue
+from sparkpoint.savepoint.catalogue import Savepoint
 from sparkpoint.savepoint.errors import CollectorBusyError, DamagedError, NewerFormatError
 from sparkpoint.savepoint.filling import run_all
 from sparkpoint.savepoint.leases import ActiveLease, Lease, hold, read_lease, read_leases
@@ -21,7 +21,6 @@ from sparkpoint.savepoint.names import (
     COLLECT_LEASE,
     DELETED,
     OBJECTS,
-    SAVEPOINTS,
     TAGS,
     digest_of_path,
 )
@@ -41,7 +40,6 @@ __all__ = ["DEFAULT_GRACE", "CollectPlan", "CollectResult", "collect"]
 
 DEFAULT_GRACE = 3600.0
 """Longer than any capture should take from reading its parent to its manifest."""
-_LOOKS = 10
 _CLOCK_GRAIN = 2.0
 """S3 tells times in whole seconds."""
 
@@ -175,15 +173,18 @@ def _sweep(store: Store, entry: Entry, lease: Lease, removed: list[Entry]) -> No
 
 
 def _plan(store: Store, *, now: float, grace: float) -> CollectPlan:
-    # The order is the point: leases, then manifests, then records of deleted savepoints, then
-    # objects. Whoever publishes holds a lease before and a manifest after; whoever deletes writes
-    # the record before it removes the manifest.
-    leases, found = _leases_and_manifests(store)
+    # The order is the point: manifests, then leases, then the manifests that came meanwhile, then
+    # records of deleted savepoints, then objects. Whoever publishes holds a lease before and a
+    # manifest after. A savepoint that goes away is one that was read, or it went before the leases
+    # were read, or it came so late that its record is young: its record alone does not tell when.
+    before = _all_readable(store)
+    leases = _others(store)
+    found = (*before, *_all_readable(store, known=before))
     active = [lease for lease in leases if lease.is_active(now)]
     cutoff = min([now - grace, *(lease.started - _CLOCK_GRAIN for lease in active)])
     records = list(store.list(DELETED))
     young = [entry for entry in records if entry.modified >= now - grace]
-    tables = {savepoint.manifest.files.table for savepoint in found.savepoints}
+    tables = {savepoint.manifest.files.table for savepoint in found}
     spared = {pin for lease in active for pin in lease.document.pins}
     spared |= {table for entry in young if (table := _table_of(store, entry))}
     live = _Live(store)
@@ -192,7 +193,7 @@ def _plan(store: Store, *, now: float, grace: float) -> CollectPlan:
     for table in spared - tables:
         with contextlib.suppress(DamagedError):  # its savepoint is gone, and its table too
             live.mark(table)
-    identities = {savepoint.id for savepoint in found.savepoints}
+    identities = {savepoint.id for savepoint in found}
     return _sorted_out(
         store,
         live,
@@ -211,26 +212,8 @@ def _plan(store: Store, *, now: float, grace: float) -> CollectPlan:
     )
 
 
-def _leases_and_manifests(store: Store) -> tuple[list[ActiveLease], Catalogue]:
-    """Both, as they were while no savepoint went away.
-
-    One that did may have become a parent since the leases were read, and its record may be older
-    than the grace period if whoever deleted it stood still in between. So both are read anew then.
-    """
-    for _ in range(_LOOKS):
-        before = {(entry.path, entry.modified) for entry in store.list(SAVEPOINTS)}
-        leases = _others(store)
-        found = _all_readable(store)
-        if before <= {(each.path, each.published) for each in found.savepoints}:
-            return leases, found
-    raise CollectorBusyError(
-        f"Nothing was collected: savepoints of {store.uri} were deleted each of the {_LOOKS} times "
-        "that it was looked which there are. Run this again when fewer are."
-    )
-
-
-def _all_readable(store: Store) -> Catalogue:
-    found = catalogue.read_all(store)
+def _all_readable(store: Store, *, known: Iterable[Savepoint] = ()) -> tuple[Savepoint, ...]:
+    found = catalogue.read_all(store, known=known)
     if found.unreadable:
         first = found.unreadable[0]
         kind = NewerFormatError if first.newer else DamagedError
@@ -238,7 +221,7 @@ def _all_readable(store: Store) -> Catalogue:
             f"Nothing was collected, because {first.path} cannot be read, and so what it needs is "
             f"unknown: {first.problem}"
         )
-    return found
+    return found.savepoints
 
 
 def _table_of(store: Store, record: Entry) -> str | None:

@@ -135,7 +135,7 @@ def _checksum(name: str) -> str:
 
 def _orphans(names: Collection[str], *, after: int) -> list[str]:
     """Checksums of entries after a batch, without the entries."""
-    entries = (name[1:].removesuffix(".crc") for name in names)
+    entries = {name[1:].removesuffix(".crc") for name in names if name.startswith(".")}
     return [
         _checksum(entry)
         for entry in sorted(entries)
@@ -194,7 +194,7 @@ def _no_log(query: QueryInfo, store: Store, *, mode: Mode) -> SinkConflictError:
     )
 
 
-def doubts(manifest: Manifest, sinks: Mapping[str, Store], *, mode: Mode) -> list[str]:
+def doubts(manifest: Manifest, looked_at: Collection[str], *, mode: Mode) -> list[str]:
     """What to tell who resumes: batches in flight that a sink may skip, and so their state.
 
     Iceberg lets a batch run that it has, and drops its output alone: that was there already.
@@ -206,7 +206,7 @@ def doubts(manifest: Manifest, sinks: Mapping[str, Store], *, mode: Mode) -> lis
         "and restore with --mode fork (in a job: restoreFrom with sink: Fork)."
         for query in manifest.queries
         if mode is Mode.RESUME and query.pending and query.operators
-        if _kind(query) in _SKIPPING and query.prefix not in sinks
+        if _kind(query) in _SKIPPING and query.prefix not in looked_at
     ]
 
 

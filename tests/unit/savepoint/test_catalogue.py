@@ -119,6 +119,35 @@ def test_a_manifest_or_a_lease_costs_one_request(
     assert again.published == repository.store.stat(savepoint.path).modified
 
 
+def test_of_savepoints_that_are_known_only_what_is_new_is_read(
+    repository: Repository, checkpoint: DirectoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone, anew, _ = [_capture(repository, checkpoint, name) for name in ("gone", "anew", "same")]
+    known = repository.list().savepoints
+    repository.delete(gone)
+    repository.delete(anew)
+    again = _capture(repository, checkpoint, "anew", tags=("t",))
+    read = _counted(monkeypatch, "open_stamped")
+
+    found = catalogue.read_all(repository.store, known=known)
+
+    assert dict(read) == {again.path: 1}
+    assert found == repository.list()
+
+
+def test_a_collection_reads_every_manifest_once(
+    repository: Repository, checkpoint: DirectoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = [_capture(repository, checkpoint, name) for name in ("a", "b", "c")]
+    read = _counted(monkeypatch, "open_stamped")
+
+    repository.collect(grace=0)
+
+    assert {path: n for path, n in read.items() if path.startswith("savepoints/")} == {
+        savepoint.path: 1 for savepoint in made
+    }
+
+
 def _counted(monkeypatch: pytest.MonkeyPatch, *methods: str) -> Counter[str]:
     """Which files are asked for by these."""
     counts: Counter[str] = Counter()

@@ -17,7 +17,7 @@ from sparkpoint.savepoint import (
 )
 from sparkpoint.savepoint.errors import SinkConflictError
 from sparkpoint.savepoint.filling import fill
-from sparkpoint.savepoint.sinks import apply_sink, plan_sinks
+from sparkpoint.savepoint.sinks import apply_sink, cut_log, plan_sinks
 from sparkpoint.storage import DirectoryStore
 from tests.unit.savepoint.synthetic import SyntheticQuery
 
@@ -215,6 +215,13 @@ def test_checksums_of_entries_that_are_to_come_are_removed_with_any_policy(
     world.restore(mode)
 
     assert world.log == log_of(range(BATCH + 1)) | {".notes.crc", ".7.tmp"}
+
+
+def test_a_checksum_that_was_left_behind_is_removed_once_whatever_else_is_there() -> None:
+    action = cut_log("q", "/sink", ["0", "15", "25", ".5", ".5.crc"], batch=3)
+
+    assert action is not None
+    assert action.delete == tuple(f"{SINK_LOG}/{name}" for name in (".5.crc", "25", "15"))
 
 
 @pytest.mark.parametrize("policy", [SinkPolicy.REFUSE, SinkPolicy.TRUNCATE])

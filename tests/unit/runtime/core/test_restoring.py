@@ -156,6 +156,25 @@ def test_a_sink_without_a_log_is_believed_of_who_resumes_alone(
     assert "gone, has no _spark_metadata" in caplog.text
 
 
+def test_a_sink_that_is_new_was_looked_at(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    world = World(tmp_path, SinkInfo(kind="file", uri=str(tmp_path / "new")), pending=True)
+
+    assert world.restore("resume") is None
+
+    assert "new, has no _spark_metadata" in caplog.text
+    assert "was not looked at" not in caplog.text
+
+
+def test_a_file_sink_that_cannot_be_looked_at_may_skip_the_batch_in_flight(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World(tmp_path, SinkInfo(kind="file", uri="hdfs://cluster/out"), pending=True)
+
+    assert world.restore("resume") is None
+
+    assert "Batch 6 of query q was in flight, and its sink (file) was not looked at" in caplog.text
+
+
 def test_a_sink_whose_first_entry_was_never_finished_is_new(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

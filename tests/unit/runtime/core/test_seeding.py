@@ -4,11 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from sparkpoint.checkpoint.errors import CannotRewindError
 from sparkpoint.checkpoint.sink import SINK_LOG
+from sparkpoint.runtime import seeding
 from sparkpoint.runtime.seeding import prepare_sink
 from sparkpoint.savepoint import CaptureRequest, MaterializeRequest, Mode, Repository, SinkPolicy
 from sparkpoint.savepoint.errors import SinkConflictError
 from sparkpoint.storage import DirectoryStore
+from sparkpoint.storage.errors import AccessDeniedError
 from tests.unit.savepoint.synthetic import SyntheticQuery
 
 
@@ -88,6 +91,44 @@ def test_a_batch_in_flight_whose_state_was_left_behind_is_cut_from_a_sink_that_n
 
     assert world.seed() == ["0", "1", "2", "3", "4", "5"]
     assert world.seed() == ["0", "1", "2", "3", "4", "5"]
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_batch_in_flight_that_cannot_be_cut_is_told_with_its_query_and_the_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone: bool
+) -> None:
+    world = World(tmp_path, Mode.RESUME, pending=True)
+    (world.sink / SINK_LOG).mkdir(parents=True)
+    for batch in [6] if gone else range(7):
+        (world.sink / SINK_LOG / str(batch)).write_text("v1")
+
+    def refuse(self: DirectoryStore, path: str) -> None:
+        raise AccessDeniedError(f"{path} is not yours.")
+
+    monkeypatch.setattr(DirectoryStore, "delete", refuse)
+    error = CannotRewindError if gone else AccessDeniedError
+
+    with pytest.raises(error, match=r"Query q: batch 6 .*sink.* (is gone|not yours).* Fork"):
+        world.seed()
+    assert (world.sink / SINK_LOG / "6").exists()
+
+
+def test_only_what_was_cut_is_told_as_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World(tmp_path, Mode.RESUME, pending=True)
+    (world.sink / SINK_LOG).mkdir(parents=True)
+    for batch in range(7):
+        (world.sink / SINK_LOG / str(batch)).write_text("v1")
+    caplog.set_level("INFO", "sparkpoint.runtime")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(seeding, "cut_log", lambda *args, **options: None)
+        world.seed()
+    assert "is cut from" not in caplog.text
+
+    world.seed()
+    assert "Query q: batch 6 is cut from" in caplog.text
 
 
 def test_a_batch_in_flight_that_was_done_again_here_stays_in_the_sink(tmp_path: Path) -> None:
