@@ -7,16 +7,22 @@ from sparkpoint.controller.cluster import Cluster, Object, find, kind_of, metada
 from sparkpoint.controller.errors import NotFoundError
 from sparkpoint.controller.keys import FINALIZER
 
-__all__ = ["guarded", "is_let_go", "let_go"]
+__all__ = ["guarded", "is_guarded", "is_let_go", "let_go"]
 
 
 async def guarded(cluster: Cluster, body: Object) -> Object:
     """With our finalizer on it, unless it is being deleted: then it takes none any more."""
-    about = metadata(body)
-    present = about.get("finalizers") or []
-    if FINALIZER in present or about.get("deletionTimestamp") is not None:
+    if is_guarded(body):
         return body
+    present = metadata(body).get("finalizers") or []
     return await cluster.set_finalizers(body, [*present, FINALIZER])
+
+
+def is_guarded(body: Object) -> bool:
+    """Whether our finalizer is on it, or nothing can be put on it any more."""
+    about = metadata(body)
+    is_going = about.get("deletionTimestamp") is not None
+    return is_going or FINALIZER in (about.get("finalizers") or [])
 
 
 async def let_go(cluster: Cluster, body: Object) -> None:

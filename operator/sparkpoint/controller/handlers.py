@@ -15,6 +15,7 @@ import kopf
 from sparkpoint.api.common import GROUP, VERSION
 from sparkpoint.controller.cache import ObjectCache
 from sparkpoint.controller.cluster import JOBS, SAVEPOINTS, Object, metadata
+from sparkpoint.controller.finalizers import is_guarded
 from sparkpoint.controller.keys import JOB, SAVEPOINT, Key, job_of, key_of
 from sparkpoint.controller.podfacts import label, parse_time, slim
 from sparkpoint.controller.savepointfacts import is_at_rest, of_job, status_of
@@ -87,7 +88,8 @@ def _watch_savepoints(registry: kopf.OperatorRegistry, operator: Operator) -> No
             return
         if rests:
             operator.metrics.seen("savepoint", key, str(status_of(body)["phase"]))
-        if is_news:
+        # One that a pass over its job has made is no news, and yet nobody has looked after it.
+        if is_news or not is_guarded(body):
             operator.savepoint_turns.notify(key, within=patience)
 
 

@@ -154,6 +154,29 @@ def test_what_we_wrote_ourselves_is_no_news() -> None:
     assert asyncio.run(story()) == [set(), set(), {key}]
 
 
+@pytest.mark.parametrize("finalizers", [[], [FINALIZER]])
+def test_a_savepoint_that_a_job_has_made_is_looked_after_though_it_is_no_news(
+    finalizers: list[str],
+) -> None:
+    """Such as one of the schedule: nothing else may ever happen to it, or to its job."""
+    world, registry = World(), kopf.OperatorRegistry()
+    operator = put_together(world.cluster, world.dial)
+    register(registry, operator)
+    notice = handlers(registry)["notice-savepoint"]
+    about = {"name": "made", "namespace": "shop", "uid": "u", "resourceVersion": "7"}
+    body = {
+        "metadata": {**about, "finalizers": finalizers},
+        "spec": {"jobRef": {"name": "visits"}, "trigger": "Periodic"},
+    }
+    operator.savepoint_cache.put(Key("shop", "visits"), body)
+
+    async def story() -> set[Key]:
+        await notice(event={"type": "ADDED", "object": body})  # type: ignore[operator]
+        return set(operator.savepoint_turns._turns)
+
+    assert asyncio.run(story()) == (set() if finalizers else {Key("shop", "made")})
+
+
 @pytest.mark.parametrize("writer", ["job", "savepoint"])
 def test_a_job_is_woken_by_what_passes_over_its_savepoints_write_and_not_by_its_own(
     writer: str,
