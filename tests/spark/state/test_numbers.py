@@ -30,8 +30,8 @@ _AT_ONCE = 3
 _MORE = {each.name: each for each in (WITHIN, GLOBAL, LIMIT, FAMILIES)}
 _APART = (
     ("rocksdb-v2", ("aggregation", "dedup", "session", "join", "pandas", "transform"), _NUMBERS),
-    # The last ones of a case: the setting of its join is that of the session from then on.
-    ("rocksdb-changelog", ("transform-ttl", FAMILIES.name), _NUMBERS),
+    # By itself: the setting of its join is that of the session from then on.
+    ("rocksdb-changelog", (FAMILIES.name,), _NUMBERS),
     # What else Spark would put where it does not look for it is refused.
     ("rocksdb", (GLOBAL.name,), (1, 3, 7)),
 )
