@@ -133,6 +133,11 @@ class _Bucket:
     def _planned(self, stage: str) -> set[str]:
         return {file.path for file in plan_batch(DirectoryStore(self._state / stage)).files}
 
+    def _added(self, stage: str) -> set[str]:
+        """Files that the query has made up to that stage: also changelogs that a newer snapshot
+        has made needless for Spark, as it leaves them there for a hundred batches."""
+        return _files(self._state / stage) - _files(self._state / "loaded")
+
     def _enter(self, stage: str) -> None:
         """Let the checkpoint be that of the stage: what is new is added to what was there."""
 
@@ -140,7 +145,8 @@ class _Bucket:
             path = str(self._state / stage / name)
             self._client.upload_file(path, _SOURCE, f"{_PREFIX}/{name}", Config=_AS_HADOOP)
 
-        new = self._planned(stage) - self._there
+        wanted = self._planned(stage)
+        new = (wanted if stage == "loaded" else wanted | self._added(stage)) - self._there
         with ThreadPoolExecutor(CONCURRENCY) as pool:
             list(pool.map(upload, sorted(new)))
         self._there |= new
@@ -150,6 +156,10 @@ class _Bucket:
         for name in self._there - self._planned("loaded"):
             self._client.delete_object(Bucket=_SOURCE, Key=f"{_PREFIX}/{name}")
             self._there.remove(name)
+
+
+def _files(root: Path) -> set[str]:
+    return {str(each.relative_to(root)) for each in root.rglob("*") if each.is_file()}
 
 
 def _figures(series: dict[str, Series], difference: int) -> Iterator[Figure]:
