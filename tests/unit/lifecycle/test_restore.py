@@ -155,8 +155,9 @@ def test_a_savepoint_that_is_being_taken_is_waited_for_without_complaint() -> No
     assert decision.record.waiting is None
 
 
-def test_what_is_not_known_to_fit_a_savepoint_is_not_tried_on_it_again() -> None:
-    record = during(
+def preparing() -> Record:
+    """A restore of s2 whose trial is under way."""
+    return during(
         Kind.RESTORE,
         Phase.PREPARE,
         RUN,
@@ -164,6 +165,10 @@ def test_what_is_not_known_to_fit_a_savepoint_is_not_tried_on_it_again() -> None
         restore="s2#1",
         savepoint="visits-restore-7",
     )
+
+
+def test_what_is_not_known_to_fit_a_savepoint_is_not_tried_on_it_again() -> None:
+    record = preparing()
     trial = worker("visits-restore-7-prepare-1-0", "Unknown")
     wished = wish(A, generation=2, restore=restore("s2"), compatibility="Strict")
 
@@ -187,14 +192,7 @@ def test_what_is_not_known_to_fit_a_savepoint_is_not_tried_on_it_again() -> None
 def test_a_savepoint_that_cannot_be_read_does_not_stop_the_job(
     answer: str, compatibility: str, reason: str
 ) -> None:
-    record = during(
-        Kind.RESTORE,
-        Phase.PREPARE,
-        RUN,
-        target=TARGET,
-        restore="s2#1",
-        savepoint="visits-restore-7",
-    )
+    record = preparing()
     trial = worker("visits-restore-7-prepare-1-0", answer, kind="SavepointUnreadable")
     wished = wish(A, generation=2, restore=restore("s2"), compatibility=compatibility)
 
