@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from sparkpoint.checkpoint.errors import CheckpointError
 from sparkpoint.checkpoint.logs import parse_commit
-from sparkpoint.checkpoint.names import batch_number
+from sparkpoint.checkpoint.plan import batch_numbers
 from sparkpoint.runtime.explaining import explain, is_foreseen
 from sparkpoint.runtime.lastread import LastRead, last_read
 from sparkpoint.runtime.meaning import StateNames
@@ -205,8 +205,7 @@ def _begin_batch(checkpoint: Store, query: QueryInfo) -> LastRead:
 def _entry_before(checkpoint: Store, batch: int) -> bytes | None:
     """Of the offset log, which has gaps where a query tracks its progress asynchronously."""
     _, files = checkpoint.children("offsets")
-    names = [each.path.rpartition("/")[2] for each in files]
-    known = [number for name in names if (number := batch_number(name)) is not None]
+    known = batch_numbers((each.path for each in files), "offsets")
     number = max((each for each in known if each < batch), default=None)
     return checkpoint.read(f"offsets/{number}") if number is not None else None
 
