@@ -73,8 +73,8 @@ class Restoring:
         found = repository.find(options.savepoint, namespace=namespace, job=name)
         mode = Mode(options.sink)
         check_folders(found)
-        if mode is Mode.REWIND:
-            _check_own(found, self._job)
+        if f"{found.manifest.namespace}/{found.manifest.job}" != self._job:
+            _check_not_ours(found, mode)
         looked_at = _known_sinks(found.manifest, self._endpoint_url, mode)
         for doubt in doubts(found.manifest, looked_at, mode=mode):
             logger.warning("Restoring: %s", doubt)
@@ -107,17 +107,25 @@ def check_folders(found: Savepoint) -> None:
         )
 
 
-def _check_own(found: Savepoint, job: str) -> None:
+def _check_not_ours(found: Savepoint, mode: Mode) -> None:
     """Another job may be writing where its savepoint says: its sink is not ours to cut."""
-    manifest = found.manifest
-    of = f"{manifest.namespace}/{manifest.job}"
-    written = [query.sink.uri for query in manifest.queries if query.sink and query.sink.uri]
-    if of != job and written:
+    queries = found.manifest.queries
+    written = [query.sink.uri for query in queries if query.sink and query.sink.uri]
+    if mode is Mode.REWIND and written:
         raise SinkConflictError(
             f"{found.key} is a savepoint of another job, which writes to {', '.join(written)}: "
             "rewinding would cut its output. Restore it with the sink policy fork, and let the "
             "script write elsewhere."
         )
+    for query in queries if mode is Mode.RESUME else ():
+        if query.pending and query.operators and query.sink and query.sink.kind == "file":
+            raise SinkConflictError(
+                f"{found.key} is a savepoint of another job, taken while batch {query.batch + 1} "
+                f"of query {query.prefix} was in flight: to do it again for its state, it would "
+                f"have to be cut from that job's output in {query.sink.uri}. Restore it with "
+                "`sink: Fork`, and let the script write elsewhere; or suspend that job, and resume "
+                "from the savepoint that this takes."
+            )
 
 
 _POLICIES = {

@@ -7,6 +7,7 @@ committed a batch of its own, so that a driver which is killed meanwhile leaves 
 """
 
 import logging
+from typing import TypeVar
 
 from sparkpoint.checkpoint.errors import CannotRewindError
 from sparkpoint.checkpoint.names import batch_number, versioned_name
@@ -35,21 +36,26 @@ def prepare_sink(epoch: Store, folder: str, sink_uri: str, *, endpoint_url: str 
     batch = _restored(marker, f"{folder}/commits")
     if batch is None or _newest(epoch, f"{folder}/commits") != batch:
         return
+    begun = _restored(marker, f"{folder}/offsets") or batch
+    repeats = begun > batch and _lacks_state(epoch, marker, f"{folder}/state", begun + 1)
     try:
         sink = open_store(sink_uri, endpoint_url)
         names = [entry.path.rsplit("/", 1)[-1] for entry in sink.children(SINK_LOG)[1]]
     except StorageError as error:
+        if repeats and error.retry_helps:
+            raise _not_repeatable(
+                error, folder, begun, f"may be in {sink_uri}", "looked for"
+            ) from error
         logger.warning("Query %s: its sink could not be looked at: %s", folder, error)
         return
     log = read_sink_log(names)
-    begun = _restored(marker, f"{folder}/offsets") or batch
     if _newest(epoch, f"{folder}/offsets") == begun and (log.latest or 0) > begun:
         raise SinkConflictError(
             f"Query {folder} goes on after batch {batch}, and {sink.uri} has output up to batch "
             f"{log.latest}: Spark would skip the batches between, and lose their state too. Let "
             "the script write elsewhere, or to where the savepoint's own output is."
         )
-    if log.latest == begun > batch and _lacks_state(epoch, marker, f"{folder}/state", begun + 1):
+    if repeats and log.latest == begun:
         _cut(folder, sink, names, batch)
     if marker.mode == Mode.FORK.value:
         _seed(folder, sink, log, batch)
@@ -67,17 +73,24 @@ def _seed(folder: str, sink: Store, log: SinkLog, batch: int) -> None:
 
 def _cut(folder: str, sink: Store, names: list[str], batch: int) -> None:
     try:
-        if action := cut_log(folder, sink.uri, names, batch=batch):
+        if action := cut_log(folder, sink.uri, names, batch=batch, committed=batch):
             apply_sink(action, sink)
             told = "Query %s: batch %d is cut from %s and done again, for its state"
             logger.info(told, folder, batch + 1, sink.uri)
     except (CannotRewindError, StorageError) as error:
-        # Going on would skip that batch, and lose its state.
-        raise type(error)(
-            f"Query {folder}: batch {batch + 1} is in {sink.uri} and has to be done again for its "
-            f"state, but could not be cut from there: {error} Put that right and start again, or "
-            "restore with `sink: Fork` and let the script write elsewhere."
-        ) from error
+        raise _not_repeatable(error, folder, batch + 1, f"is in {sink.uri}", "cut from") from error
+
+
+_Error = TypeVar("_Error", bound=Exception)
+
+
+def _not_repeatable(error: _Error, folder: str, batch: int, where: str, what: str) -> _Error:
+    """The same error, as going on means: Spark would skip that batch, and lose its state."""
+    return type(error)(
+        f"Query {folder}: batch {batch} {where} and has to be done again for its state, but could "
+        f"not be {what} there: {error} Put that right and start again, or restore with "
+        "`sink: Fork` and let the script write elsewhere."
+    )
 
 
 def _lacks_state(epoch: Store, marker: Marker, state: str, version: int) -> bool:

@@ -37,6 +37,8 @@ class MaterializeRequest:
     sink_policy: SinkPolicy = SinkPolicy.REFUSE
     sinks: Mapping[str, Store] = field(default_factory=dict)
     """Query folder -> where its file sink writes, for those that are to be looked at."""
+    origin: Store | None = None
+    """Where the checkpoint lay that was captured: if its query may run yet, its sink is its own."""
     verify: bool = False
     """Read what an S3 server would copy by itself before it does; all else is read anyway."""
 
@@ -76,7 +78,12 @@ def materialize(
         savepoint = catalogue.reread(store, savepoint)
         table = catalogue.read_table(store, savepoint)
         plan = partial(
-            plan_sinks, manifest, request.sinks, mode=request.mode, policy=request.sink_policy
+            plan_sinks,
+            manifest,
+            request.sinks,
+            mode=request.mode,
+            policy=request.sink_policy,
+            origin=request.origin,
         )
         actions = plan()
         found = inspect(target)

@@ -10,13 +10,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from sparkpoint.checkpoint.errors import CheckpointError
+from sparkpoint.checkpoint.logs import parse_query_id
 from sparkpoint.checkpoint.names import source_log_id
 from sparkpoint.checkpoint.sink import SINK_LOG, SinkLog, read_sink_log, seed_sink
 from sparkpoint.savepoint.contents import Mode
 from sparkpoint.savepoint.errors import SinkConflictError
 from sparkpoint.savepoint.manifest import Manifest, QueryInfo
 from sparkpoint.storage import Entry, Store
-from sparkpoint.storage.errors import AlreadyExistsError
+from sparkpoint.storage.errors import AlreadyExistsError, StorageError
 
 __all__ = [
     "SinkAction",
@@ -57,9 +59,18 @@ _SKIPPING = {"file", "delta", "unknown"}
 
 
 def plan_sinks(
-    manifest: Manifest, sinks: Mapping[str, Store], *, mode: Mode, policy: SinkPolicy
+    manifest: Manifest,
+    sinks: Mapping[str, Store],
+    *,
+    mode: Mode,
+    policy: SinkPolicy,
+    origin: Store | None = None,
 ) -> list[SinkAction]:
-    """Look at every query's sink; SinkConflictError if it would skip batches unasked."""
+    """Look at every query's sink; SinkConflictError if it would skip batches unasked.
+
+    With the `origin` of the savepoint also if its query has gone on there, with the batch that was
+    in flight.
+    """
     if policy is SinkPolicy.IGNORE:
         return []
     actions = []
@@ -68,7 +79,12 @@ def plan_sinks(
         store = sinks.get(query.prefix)
         if store is not None and mode is Mode.FORK:
             _check_own(manifest, store)
-        if store is not None and (action := _plan(query, store, mode=mode, policy=policy)):
+        if store is None:
+            continue
+        action = _plan(query, store, mode=mode, policy=policy)
+        if action is not None:
+            if policy is not SinkPolicy.TRUNCATE and mode is Mode.RESUME and query.pending:
+                _check_not_gone_on(query, store, origin)
             actions.append(action)
     return actions
 
@@ -114,18 +130,43 @@ def _plan(query: QueryInfo, store: Store, *, mode: Mode, policy: SinkPolicy) -> 
             "--sink-policy truncate (in a job: restoreFrom with sink: Rewind) to forget that "
             "output, or restore to another sink."
         )
-    return cut_log(query.prefix, store.uri, files, batch=last)
+    return cut_log(query.prefix, store.uri, files, batch=last, committed=query.batch)
 
 
-def cut_log(query: str, uri: str, names: Collection[str], *, batch: int) -> SinkAction | None:
-    """What makes a log of these files end at the batch, None if it does; CannotRewindError."""
+def _check_not_gone_on(query: QueryInfo, store: Store, origin: Store | None) -> None:
+    """Refuse to cut the batch that was in flight from under a query that runs yet."""
+    begun = query.batch + 1
+    if origin is not None and _has_committed(origin.child(query.prefix), query.id, begun):
+        raise SinkConflictError(
+            f"{store.uri} has batch {begun}, which was in flight when the savepoint was taken, and "
+            f"the query has committed it since in {origin.uri}: it has gone on, and its output is "
+            "not cut unasked. To try something, restore with --mode fork; to go back, stop the "
+            "query and restore with --mode rewind and --sink-policy truncate."
+        )
+
+
+def _has_committed(checkpoint: Store, query_id: str, batch: int) -> bool:
+    try:
+        checkpoint.stat(f"commits/{batch}")
+        return parse_query_id(checkpoint.read("metadata")) == query_id
+    except (StorageError, CheckpointError):
+        return False  # what is not there, or cannot be looked at, goes on nowhere that we know
+
+
+def cut_log(
+    query: str, uri: str, names: Collection[str], *, batch: int, committed: int
+) -> SinkAction | None:
+    """What makes a log of these files end at the batch, None if it does; CannotRewindError.
+
+    No batch after the `committed` one leaves a checksum without its entry there.
+    """
     log = read_sink_log(names)
     newer = log.rewind(batch).delete if log.latest is not None and log.latest > batch else ()
     # Hadoop keeps a hidden checksum beside each entry on a local disk. Left behind, it makes Spark
     # refuse to write the entry again: "Multiple streaming queries are concurrently using". It goes
     # first, and so do those that somebody left behind: a kill in between leaves none.
     paired = [each for name in newer for each in (_checksum(name), name) if each in names]
-    delete = tuple(f"{SINK_LOG}/{name}" for name in (*_orphans(names, after=batch), *paired))
+    delete = tuple(f"{SINK_LOG}/{name}" for name in (*_orphans(names, after=committed), *paired))
     return SinkAction(query, uri, delete) if delete else None
 
 

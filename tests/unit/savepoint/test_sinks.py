@@ -17,7 +17,7 @@ from sparkpoint.savepoint import (
 )
 from sparkpoint.savepoint.errors import SinkConflictError
 from sparkpoint.savepoint.filling import fill
-from sparkpoint.savepoint.sinks import apply_sink, cut_log, plan_sinks
+from sparkpoint.savepoint.sinks import SinkAction, apply_sink, cut_log, plan_sinks
 from sparkpoint.storage import DirectoryStore
 from tests.unit.savepoint.synthetic import SyntheticQuery
 
@@ -29,13 +29,12 @@ class World:
 
     def __init__(self, root: Path, repository: Repository, *, pending: bool = False) -> None:
         self.root, self.repository = root, repository
-        query = SyntheticQuery(root / "ck").run(BATCH + 1)
+        self.query = SyntheticQuery(root / "ck").run(BATCH + 1)
         if pending:
-            query.begin(BATCH + 1)
+            self.query.begin(BATCH + 1)
         request = CaptureRequest(job="visits", name="s")
-        self.savepoint: Savepoint = repository.capture(
-            DirectoryStore(query.root), request
-        ).savepoint
+        self.origin = DirectoryStore(self.query.root)
+        self.savepoint: Savepoint = repository.capture(self.origin, request).savepoint
         self.sink = DirectoryStore(root / "sink")
 
     def write(self, batches: Iterable[int], *, data: bytes = b"v1\n{}") -> None:
@@ -47,8 +46,18 @@ class World:
     def restore(
         self, mode: Mode, policy: SinkPolicy = SinkPolicy.REFUSE, *, to: str = "back"
     ) -> None:
-        request = MaterializeRequest(mode=mode, sinks={"": self.sink}, sink_policy=policy)
+        request = MaterializeRequest(
+            mode=mode, sinks={"": self.sink}, sink_policy=policy, origin=self.origin
+        )
         self.repository.materialize(self.savepoint, DirectoryStore(self.root / to), request)
+
+    def planned_without_state(self, policy: SinkPolicy) -> list[SinkAction]:
+        """What who resumes would do to the sink if the query had no state."""
+        manifest = self.savepoint.manifest
+        (query,) = manifest.queries
+        stateless = query.model_copy(update={"operators": []})
+        manifest = manifest.model_copy(update={"queries": [stateless]})
+        return plan_sinks(manifest, {"": self.sink}, mode=Mode.RESUME, policy=policy)
 
     @property
     def log(self) -> set[str]:
@@ -89,6 +98,36 @@ def test_more_than_the_batch_in_flight_is_cut_only_if_the_policy_says_so(
     assert world.log == log_of(range(BATCH + 1))
 
 
+def test_a_batch_that_the_query_has_committed_since_is_not_cut_unasked(
+    repository: Repository, tmp_path: Path
+) -> None:
+    world = World(tmp_path, repository, pending=True)
+    world.write(range(BATCH + 2))
+    world.query.run(1)
+
+    with pytest.raises(SinkConflictError, match=rf"batch 6, .*committed it since in {tmp_path}/ck"):
+        world.restore(Mode.RESUME)
+    assert world.log == log_of(range(BATCH + 2))
+
+    world.restore(Mode.RESUME, SinkPolicy.TRUNCATE)
+    assert world.log == log_of(range(BATCH + 1))
+
+
+@pytest.mark.parametrize("origin", ["another query", "nothing"])
+def test_what_lies_where_the_query_was_decides_nothing_if_it_is_not_that_query(
+    repository: Repository, tmp_path: Path, origin: str
+) -> None:
+    world = World(tmp_path, repository, pending=True)
+    world.write(range(BATCH + 2))
+    world.query.root.rename(tmp_path / "moved")
+    if origin == "another query":
+        SyntheticQuery(world.query.root, seed="other").run(BATCH + 3)
+
+    world.restore(Mode.RESUME)
+
+    assert world.log == log_of(range(BATCH + 1))
+
+
 def test_a_batch_that_was_not_in_flight_is_not_cut_unasked(
     repository: Repository, tmp_path: Path
 ) -> None:
@@ -118,13 +157,21 @@ def test_output_of_the_batch_in_flight_may_stay_if_the_query_has_no_state(
 ) -> None:
     world = World(tmp_path, repository, pending=True)
     world.write(range(BATCH + 2))
-    (query,) = world.savepoint.manifest.queries
-    stateless = query.model_copy(update={"operators": []})
-    manifest = world.savepoint.manifest.model_copy(update={"queries": [stateless]})
 
-    planned = plan_sinks(manifest, {"": world.sink}, mode=Mode.RESUME, policy=policy)
+    assert world.planned_without_state(policy) == []
 
-    assert planned == []
+
+def test_a_checksum_of_the_batch_in_flight_alone_goes_also_if_the_query_has_no_state(
+    repository: Repository, tmp_path: Path
+) -> None:
+    """Left there, Spark could not write the entry when it does that batch."""
+    world = World(tmp_path, repository, pending=True)
+    world.write(range(BATCH + 1))
+    world.sink.put(f"{SINK_LOG}/.{BATCH + 1}.crc", [b"crc"])
+
+    (action,) = world.planned_without_state(SinkPolicy.REFUSE)
+
+    assert action.delete == (f"{SINK_LOG}/.{BATCH + 1}.crc",)
 
 
 def test_a_log_that_has_the_batch_in_flight_and_not_the_one_before_is_behind(
@@ -218,7 +265,7 @@ def test_checksums_of_entries_that_are_to_come_are_removed_with_any_policy(
 
 
 def test_a_checksum_that_was_left_behind_is_removed_once_whatever_else_is_there() -> None:
-    action = cut_log("q", "/sink", ["0", "15", "25", ".5", ".5.crc"], batch=3)
+    action = cut_log("q", "/sink", ["0", "15", "25", ".5", ".5.crc"], batch=3, committed=3)
 
     assert action is not None
     assert action.delete == tuple(f"{SINK_LOG}/{name}" for name in (".5.crc", "25", "15"))

@@ -20,8 +20,8 @@ from sparkpoint.savepoint import (
 )
 from sparkpoint.savepoint.sinks import doubts
 from sparkpoint.savepoint.uses import note_restore
-from sparkpoint.storage import Store
-from sparkpoint.storage.errors import AccessDeniedError, StorageError
+from sparkpoint.storage import Store, open_store
+from sparkpoint.storage.errors import AccessDeniedError, BadLocationError, StorageError
 
 __all__ = ["Restoring", "restore_savepoint"]
 
@@ -45,7 +45,13 @@ def restore_savepoint(settings: Settings, location: str, reference: str, how: Re
     check_outside(settings, target)
     mode, policy = Mode(how.mode), SinkPolicy(how.sink_policy)
     sinks = sink_stores(settings, how.sinks, savepoint.manifest, mode=mode, policy=policy)
-    request = MaterializeRequest(mode=mode, sink_policy=policy, sinks=sinks, verify=how.verify)
+    request = MaterializeRequest(
+        mode=mode,
+        sink_policy=policy,
+        sinks=sinks,
+        origin=_origin(settings, savepoint.manifest),
+        verify=how.verify,
+    )
     with located(target), shown_progress(settings) as progress:
         result = repository.materialize(savepoint, target, request, progress=progress)
     notes = (
@@ -55,6 +61,14 @@ def restore_savepoint(settings: Settings, location: str, reference: str, how: Re
         *(_left_behind(repository, savepoint) if mode is Mode.RESUME else ()),
     )
     return Answer(document=restore_document(result, notes), text=restore_text(result), notes=notes)
+
+
+def _origin(settings: Settings, manifest: Manifest) -> Store | None:
+    """Where it was captured: not always a place that can be looked at from here."""
+    try:
+        return open_store(manifest.source.uri, settings.endpoint_url)
+    except BadLocationError:
+        return None
 
 
 def _noted(repository: Repository, result: MaterializeResult) -> Iterator[str]:

@@ -120,6 +120,26 @@ def test_the_sink_of_another_job_is_not_cut(tmp_path: Path) -> None:
     assert world.restore("fork", "shop/trial") is None
 
 
+@pytest.mark.parametrize("batches", [BATCH + 1, BATCH + 2])
+def test_another_job_does_not_resume_in_the_midst_of_a_batch(tmp_path: Path, batches: int) -> None:
+    """The job that was captured may go on, and have that batch in its sink at any moment."""
+    world = World(tmp_path, written(tmp_path, batches), pending=True)
+
+    error = world.restore("resume", "shop/trial")
+
+    assert error is not None
+    assert "batch 6 of query q was in flight" in error.message
+    assert len(list((tmp_path / "sink" / SINK_LOG).iterdir())) == batches
+    assert not (world.epoch / "q").exists()
+    assert world.restore("fork", "shop/trial") is None
+
+
+def test_another_job_resumes_between_two_batches(tmp_path: Path) -> None:
+    world = World(tmp_path, written(tmp_path, BATCH + 1))
+
+    assert world.restore("resume", "shop/trial") is None
+
+
 def test_the_sink_that_a_fork_leaves_is_not_touched(tmp_path: Path) -> None:
     world = World(tmp_path, written(tmp_path, BATCH + 3))
 

@@ -11,7 +11,8 @@ from sparkpoint.runtime.seeding import prepare_sink
 from sparkpoint.savepoint import CaptureRequest, MaterializeRequest, Mode, Repository, SinkPolicy
 from sparkpoint.savepoint.errors import SinkConflictError
 from sparkpoint.storage import DirectoryStore
-from sparkpoint.storage.errors import AccessDeniedError
+from sparkpoint.storage.errors import AccessDeniedError, UnavailableError
+from sparkpoint.storage.interface import Children
 from tests.unit.savepoint.synthetic import SyntheticQuery
 
 
@@ -111,6 +112,23 @@ def test_a_batch_in_flight_that_cannot_be_cut_is_told_with_its_query_and_the_way
     with pytest.raises(error, match=r"Query q: batch 6 .*sink.* (is gone|not yours).* Fork"):
         world.seed()
     assert (world.sink / SINK_LOG / "6").exists()
+
+
+def test_a_sink_that_does_not_answer_may_have_the_batch_in_flight(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path, Mode.RESUME, pending=True)
+    children = DirectoryStore.children
+
+    def fail(self: DirectoryStore, prefix: str = "") -> Children:
+        if prefix == SINK_LOG:
+            raise UnavailableError("It has too much to do.")
+        return children(self, prefix)
+
+    monkeypatch.setattr(DirectoryStore, "children", fail)
+
+    with pytest.raises(UnavailableError, match=r"Query q: batch 6 may be in .*too much to do"):
+        world.seed()
 
 
 def test_only_what_was_cut_is_told_as_cut(
