@@ -7,6 +7,7 @@ committed a batch of its own, so that a driver which is killed meanwhile leaves 
 """
 
 import logging
+from functools import partial
 from typing import TypeVar
 
 from sparkpoint.checkpoint.errors import CannotRewindError
@@ -37,12 +38,12 @@ def prepare_sink(epoch: Store, folder: str, sink_uri: str, *, endpoint_url: str 
     if batch is None or _newest(epoch, f"{folder}/commits") != batch:
         return
     begun = _restored(marker, f"{folder}/offsets") or batch
-    repeats = begun > batch and _lacks_state(epoch, marker, f"{folder}/state", begun + 1)
+    lacks_state = partial(_lacks_state, epoch, marker, f"{folder}/state", begun + 1)
     try:
         sink = open_store(sink_uri, endpoint_url)
         names = [entry.path.rsplit("/", 1)[-1] for entry in sink.children(SINK_LOG)[1]]
     except StorageError as error:
-        if repeats and error.retry_helps:
+        if begun > batch and error.retry_helps and lacks_state():
             raise _not_repeatable(
                 error, folder, begun, f"may be in {sink_uri}", "looked for"
             ) from error
@@ -55,7 +56,7 @@ def prepare_sink(epoch: Store, folder: str, sink_uri: str, *, endpoint_url: str 
             f"{log.latest}: Spark would skip the batches between, and lose their state too. Let "
             "the script write elsewhere, or to where the savepoint's own output is."
         )
-    if repeats and log.latest == begun:
+    if log.latest == begun > batch and lacks_state():
         _cut(folder, sink, names, batch)
     if marker.mode == Mode.FORK.value:
         _seed(folder, sink, log, batch)
