@@ -39,6 +39,8 @@ _HELD = (
     "SavepointNotFound",
     "NotPrepared",
     "ScriptFailed",
+    "CompatibilityUnknown",
+    "NotRepartitioned",
     "GaveUp",
 )
 _WAITING = ("WaitingForSavepoint",)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from sparkpoint.cli.jobs.verdicts import State, back_at, carried_out, running
+from sparkpoint.lifecycle import conditions
 from tests.unit.cli.jobs.resources import condition, job, operation
 
 UP = condition("Ready", "True", "Committing")
@@ -59,6 +60,23 @@ def test_a_start_that_is_tried_again_is_waited_for() -> None:
 
 def held(reason: str) -> list[dict[str, Any]]:
     return [UP, condition("Degraded", "True", reason, "Of the new script.")]
+
+
+@pytest.mark.parametrize("reason", sorted(set(conditions._HELD) - {"RolledBack"}))
+def test_a_wish_that_the_operator_does_not_carry_out_has_failed(reason: str) -> None:
+    """Whatever it holds a wish for, now or later: what ran before runs on, and is ready."""
+    body = job(conditions=held(reason), lastOperation=last("Failed", id="upgrade-2"))
+
+    verdict = carried_out(body)
+
+    assert verdict.state is State.FAILED
+    assert verdict.message == "Of the new script."
+
+
+def test_a_wish_that_was_rolled_back_is_told_apart_from_one_that_was_not_carried_out() -> None:
+    body = job(conditions=held("RolledBack"))
+
+    assert carried_out(body).state is State.ROLLED_BACK
 
 
 FINE = [UP, condition("Degraded", "False", "AsExpected")]
