@@ -63,6 +63,7 @@ def worker_fact(pod: Object, *, lost_since: datetime | None = None) -> WorkerFac
         kind=(answer.kind or "") if answer is not None else "",
         message=answer.message if answer is not None else _silence(pod),
         final=answer is not None and answer.answer in _FAILURES and not answer.retry_helps,
+        retry_helps=answer is not None and answer.retry_helps,
         savepoint=_savepoint(answer),
         batches=_batches(answer),
         created=created_at(pod),

@@ -248,6 +248,8 @@ class WorkerFact:
     """Captured, NothingCommitted, Compatible, Incompatible, Unknown, Repartitioned, Removed."""
     final: bool = False
     """Of a failure: the same again fails again, unless somebody changes something."""
+    retry_helps: bool = False
+    """Of a failure, or of what is not known: another try may come to something else."""
     savepoint: str = ""
     """Name of the one that it has made, or found."""
     kind: str = ""

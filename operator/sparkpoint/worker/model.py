@@ -79,7 +79,7 @@ class Answer(Document):
     answer: Word
     message: Text = ""
     retry_helps: bool = False
-    """Of a failure: whether the same command may succeed later."""
+    """Of a failure, or of what is not known: whether the same command may come to more later."""
     kind: str | None = None
     """Of a failure, or of a trial without a verdict on the code whose reason is certain, in one
     word: NameTaken, Unreachable, SavepointUnreadable, …"""

@@ -59,6 +59,19 @@ class Comparison:
     """Query -> what the code died of when it did the batch again."""
     unknown: dict[str, str] = field(default_factory=dict)
     """Query -> why nothing could be compared."""
+    passing: set[str] = field(default_factory=set)
+    """Those of them that another try may be able to compare."""
+
+    @property
+    def retry_helps(self) -> bool:
+        """Whether another try may find nothing but what is the same."""
+        return self.passing >= self.unknown.keys() and not (self.different or self.failed)
+
+    def leave_out(self, query: QueryInfo, why: str, *, passes: bool) -> None:
+        """It could not be compared; if that passes, another try may."""
+        self.unknown[query.prefix] = why
+        if passes:
+            self.passing.add(query.prefix)
 
 
 def compare(
@@ -85,7 +98,8 @@ def compare(
             replay = _Replay(repository, savepoint, trial, Path(folder))
             replay.run(chosen, perform, found, telling)
     except _FORESEEN as error:
-        found.unknown |= {query.prefix: str(error) for query in chosen}
+        for query in chosen:
+            found.leave_out(query, str(error), passes=error.retry_helps)
     return found
 
 
@@ -128,8 +142,10 @@ class _Replay:
             again = seen.get(query.prefix) if query.prefix else _only(seen)
             if (died := _died(again)) is not None:
                 found.failed[query.prefix] = died
-            elif (why := _not_done(again) or self._compared(query, local, found)) is not None:
-                found.unknown[query.prefix] = why
+            elif (why := _not_done(again)) is not None:
+                found.leave_out(query, why, passes=_may_be_done(again))
+            else:
+                self._compare(query, local, found)
 
     def _take_back(self, local: Repository, queries: list[QueryInfo], telling: Telling) -> None:
         """A savepoint of the moment before the last commits, as if a stop had come between."""
@@ -143,19 +159,20 @@ class _Replay:
         request = CaptureRequest(namespace=self._namespace, job=self._job, name=_BEFORE)
         local.capture(copy, request)
 
-    def _compared(self, query: QueryInfo, local: Repository, found: Comparison) -> str | None:
-        """Note what differs; why nothing could be compared, if so."""
+    def _compare(self, query: QueryInfo, local: Repository, found: Comparison) -> None:
+        """Note what differs, or why nothing could be compared."""
         try:
-            return self._differing(query, local, found)
+            self._note_differing(query, local, found)
         except _FORESEEN as error:
             # Others may still be compared, or have died.
-            return str(error)
+            found.leave_out(query, str(error), passes=error.retry_helps)
 
-    def _differing(self, query: QueryInfo, local: Repository, found: Comparison) -> str | None:
+    def _note_differing(self, query: QueryInfo, local: Repository, found: Comparison) -> None:
         made = local.find(KEPT, namespace=self._namespace, job=self._job)
         after = next((q for q in made.manifest.queries if q.prefix == query.prefix), None)
         if after is None or after.batch != query.batch:
-            return "the batch was not committed again"
+            found.leave_out(query, "the batch was not committed again", passes=False)
+            return
         request = DiffRequest(
             selection=Selection(query=query.prefix),
             samples=1,
@@ -168,7 +185,6 @@ class _Replay:
             found.different[query.prefix] = "; ".join(differing)
         else:
             found.same.append(query.prefix)
-        return None
 
 
 def _stand_in(place: Store, batch: int) -> None:
@@ -208,6 +224,13 @@ def _not_done(query: RehearsedQuery | None) -> str | None:
     return None if query.input_rows else "its last batch had no rows"
 
 
+def _may_be_done(query: RehearsedQuery | None) -> bool:
+    """Whether it was for want of time, or of something else that passes."""
+    if query is None or query.verdict is None:
+        return True
+    return query.error is not None and query.error.retry_helps
+
+
 def _differences(stores: list[StoreDiff]) -> Iterator[str]:
     for store in stores:
         totals = store.totals
@@ -240,6 +263,7 @@ def weighed(answer: Answer, found: Comparison) -> Answer:
             "message": problems[0],
             "problems": problems,
             "notes": tuple(notes),
+            "retry_helps": found.retry_helps,
         }
     )
 

@@ -306,6 +306,14 @@ def test_what_a_trial_is_certain_of_without_a_verdict_is_known() -> None:
     fact = worker_fact(worker(**ended(0, json.dumps(answer))))
 
     assert (fact.state, fact.kind) == (WorkerState.SUCCEEDED, "ScriptRaises")
+    assert not fact.retry_helps
+
+
+@pytest.mark.parametrize("answer", ["Unknown", "Failed"])
+def test_what_a_worker_may_answer_otherwise_the_next_time_is_known(answer: str) -> None:
+    said = {"answer": answer, "retry_helps": True}
+
+    assert worker_fact(worker(**ended(0, json.dumps(said)))).retry_helps
 
 
 def test_a_worker_that_ended_well_without_an_answer_has_failed() -> None:

@@ -10,7 +10,7 @@ from sparkpoint.lifecycle import decide
 from sparkpoint.lifecycle.actions import Rehearse, RequestStop, StartDriver, StartWorker
 from sparkpoint.lifecycle.phases import Kind, Phase
 from sparkpoint.lifecycle.record import Record, Result, Waiting
-from sparkpoint.lifecycle.world import Lack
+from sparkpoint.lifecycle.world import Lack, WorkerState
 from tests.unit.lifecycle.worlds import (
     NOW,
     A,
@@ -177,6 +177,33 @@ def test_what_is_not_known_to_fit_a_savepoint_is_not_tried_on_it_again() -> None
     held = decision.record.held
     assert held is not None
     assert (held.reason, held.until) == ("CompatibilityUnknown", None)
+
+
+@pytest.mark.parametrize(
+    ("answer", "facts", "reason"),
+    [
+        # Its pod was evicted, or killed for want of memory.
+        ("", {"state": WorkerState.FAILED}, "NotPrepared"),
+        ("Failed", {"state": WorkerState.FAILED, "retry_helps": True}, "NotPrepared"),
+        # Time was over, or its driver ended without a word.
+        ("Unknown", {"retry_helps": True}, "CompatibilityUnknown"),
+    ],
+)
+def test_a_trial_that_only_happened_to_fail_is_repeated_also_if_it_is_strict(
+    answer: str, facts: dict[str, Any], reason: str
+) -> None:
+    trial = worker("visits-restore-7-prepare-1-0", answer, message="No answer.", **facts)
+    wished = wish(A, generation=2, restore=restore("s2"), compatibility="Strict")
+
+    decision = decide(world(preparing(), wish=wished, workers=(trial,), **HEALTHY))
+    held = decision.record.held
+    assert held is not None
+    assert held.until is not None
+    later = decide(replace(world(decision.record, wish=wished, **HEALTHY), now=held.until))
+
+    assert held.reason == reason
+    assert later.record.operation is not None
+    assert later.record.operation.kind is Kind.RESTORE
 
 
 @pytest.mark.parametrize(

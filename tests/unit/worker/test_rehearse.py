@@ -3,6 +3,7 @@
 import shlex
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -106,6 +107,22 @@ def test_a_driver_that_ends_before_its_verdict_is_unknown() -> None:
     assert (said.answer, said.kind) == ("Unknown", "ScriptFailed")
     assert "boom" in said.message
     assert (silent.answer, silent.retry_helps) == ("Unknown", True)
+    assert not said.retry_helps
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"reason": EndReason.TERMINATED},
+        {"reason": EndReason.REFUSED, "error": ErrorInfo(type="X", message="", retry_helps=True)},
+    ],
+)
+def test_a_driver_whom_somebody_else_has_ended_may_come_to_a_verdict_the_next_time(
+    facts: dict[str, Any],
+) -> None:
+    last = Termination(message="ended", exit_code=1, clean=True, epoch=0, **facts)
+
+    assert ended(last).retry_helps
 
 
 @pytest.mark.parametrize(

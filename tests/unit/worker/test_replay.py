@@ -12,6 +12,7 @@ from sparkpoint.savepoint.manifest import OperatorInfo
 from sparkpoint.state.diff import DiffRequest, StoreDiff, diff_state
 from sparkpoint.state.errors import UnsupportedStateError
 from sparkpoint.storage import DirectoryStore
+from sparkpoint.storage.errors import UnavailableError
 from sparkpoint.worker.model import Answer
 from sparkpoint.worker.replay import Comparison, Perform, compare, obstacle, weighed
 from sparkpoint.worker.tasks.rehearse import Trial
@@ -143,7 +144,6 @@ def test_code_that_makes_other_state_of_it_is_unknown_with_an_example(
             ),
             "its last batch could not be done again: no such version",
         ),
-        (RehearsedQuery(), "its last batch was not done again in time"),
     ],
 )
 def test_what_could_not_be_compared_is_not_known_to_be_compatible(
@@ -159,6 +159,53 @@ def test_what_could_not_be_compared_is_not_known_to_be_compatible(
     (problem,) = answer.problems
     assert problem.startswith("query visits: NOT_COMPARED: ")
     assert f"was not seen, as {why}. Try" in problem
+    assert not answer.retry_helps
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        RehearsedQuery(),
+        RehearsedQuery(
+            verdict="unknown", error=ErrorInfo(type="DEADLINE", message="late", retry_helps=True)
+        ),
+    ],
+)
+def test_what_there_was_no_time_to_compare_may_be_compared_the_next_time(
+    nightly: tuple[Repository, Savepoint], tmp_path: Path, query: RehearsedQuery
+) -> None:
+    again = written(tmp_path / "again", SECOND)
+
+    found = compared(nightly, tmp_path, performing(again, visits=query))
+
+    answer = weighed(Answer(answer="Compatible"), found)
+    assert (answer.answer, answer.retry_helps) == ("Unknown", True)
+
+
+def test_a_store_that_does_not_answer_may_answer_the_next_time(
+    nightly: tuple[Repository, Savepoint], tmp_path: Path
+) -> None:
+    def perform(_: Trial, __: Telling) -> None:
+        raise UnavailableError("the server does not answer")
+
+    found = compared(nightly, tmp_path, perform)
+
+    answer = weighed(Answer(answer="Compatible"), found)
+    assert (answer.answer, answer.retry_helps) == ("Unknown", True)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        Comparison(unknown={"a": "late"}, passing={"a"}, different={"b": "one key"}),
+        Comparison(unknown={"a": "late"}, passing={"a"}, failed={"b": "KeyError"}),
+        Comparison(unknown={"a": "late", "b": "no rows"}, passing={"a"}),
+    ],
+)
+def test_another_try_changes_nothing_about_a_query_that_is_certain_to_stay_as_it_is(
+    found: Comparison,
+) -> None:
+    assert not weighed(Answer(answer="Compatible"), found).retry_helps
 
 
 def test_code_that_dies_of_rows_that_the_job_has_taken_is_not_compatible(

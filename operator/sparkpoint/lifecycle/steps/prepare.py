@@ -71,7 +71,7 @@ def _judged(world: World, worker: WorkerFact) -> Step:
         record = hold(world, "Incompatible", worker.message, until=None)
         return finish(replace(world, record=record), Result.FAILED, worker.message)
     hindrance = _hindrance(world, worker)
-    if _is_final(world, hindrance):
+    if _is_final(world, worker, hindrance):
         record = hold(world, hindrance, worker.message, until=None)
         return finish(replace(world, record=record), Result.FAILED, worker.message)
     if hindrance:
@@ -94,15 +94,18 @@ def _hindrance(world: World, worker: WorkerFact) -> str:
         return "NotPrepared"
     if worker.kind == "ScriptRaises" and enforced:
         return "ScriptFailed"
-    return "CompatibilityUnknown" if worker.answer != "Compatible" and _is_strict(world) else ""
+    if worker.answer == "Compatible" or not _is_strict(world):
+        return ""
+    # A trial that has come to nothing, such as one whose pod was evicted, says nothing of the code.
+    return "CompatibilityUnknown" if worker.answer == "Unknown" else "NotPrepared"
 
 
-def _is_final(world: World, hindrance: str) -> bool:
+def _is_final(world: World, worker: WorkerFact, hindrance: str) -> bool:
     """Whether only an edit can change this: every Start that adopts captures the whole checkpoint
     once more, and what begins from a certain savepoint would be tried on the same one again."""
     operation = world.operation
     if hindrance == "CompatibilityUnknown":
-        return operation.kind in (Kind.START, Kind.RESTORE)
+        return operation.kind in (Kind.START, Kind.RESTORE) and not worker.retry_helps
     return hindrance == "ScriptFailed" and operation.adopt is not None
 
 

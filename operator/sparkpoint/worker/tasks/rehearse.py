@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sparkpoint.checkpoint.errors import CheckpointError
 from sparkpoint.runtime.model import (
+    EndReason,
     ErrorInfo,
     Hindrance,
     RehearsalInfo,
@@ -211,7 +212,13 @@ def ended(last: Termination | None) -> Answer:
         return Answer(answer="Unknown", message=message, retry_helps=True)
     message = f"The driver of the rehearsal ended before its verdict: {last.message}"
     kind = _KINDS[last.hindrance] if last.hindrance is not None else last.reason.value
-    return Answer(answer="Unknown", message=message, kind=kind)
+    return Answer(answer="Unknown", message=message, kind=kind, retry_helps=_may_pass(last))
+
+
+def _may_pass(last: Termination) -> bool:
+    """Whether it ended for something else than what is tried."""
+    told = last.error is not None and last.error.retry_helps
+    return told or last.reason is EndReason.TERMINATED
 
 
 def _problem(name: str, query: RehearsedQuery) -> str:
