@@ -18,7 +18,7 @@ from sparkpoint.controller.cluster import JOBS, SAVEPOINTS, Object, metadata
 from sparkpoint.controller.finalizers import is_guarded
 from sparkpoint.controller.keys import JOB, SAVEPOINT, Key, job_of, key_of
 from sparkpoint.controller.podfacts import label, parse_time, slim
-from sparkpoint.controller.savepointfacts import is_at_rest, of_job, status_of
+from sparkpoint.controller.savepointfacts import has_ended, is_at_rest, of_job, status_of
 from sparkpoint.controller.spreading import FIRST_LOOK, FIRST_LOOK_AT_REST, spread
 from sparkpoint.controller.wiring import Operator, utc_now
 
@@ -49,7 +49,7 @@ def _watch_jobs(registry: kopf.OperatorRegistry, operator: Operator) -> None:
             operator.jobs.hasten(key)
         # What waits for the job: it may have begun to run, or ended an operation.
         for savepoint in operator.savepoint_cache.of(key):
-            if not is_at_rest(savepoint):
+            if not is_at_rest(savepoint, job=body, now=utc_now()):
                 operator.savepoint_turns.notify(key_of(savepoint))
 
 
@@ -74,7 +74,8 @@ def _watch_savepoints(registry: kopf.OperatorRegistry, operator: Operator) -> No
     async def notice_savepoint(event: kopf.RawEvent, **_: Any) -> None:
         body = _object(event)
         key, job = key_of(body), of_job(body)
-        rests = is_at_rest(body)
+        known = operator.job_cache.get(job, job.name) if job is not None else None
+        rests = is_at_rest(body, job=known, now=utc_now())
         patience = _patience(event, body, FIRST_LOOK_AT_REST if rests else FIRST_LOOK)
         is_news = True
         if job is not None:
@@ -86,7 +87,7 @@ def _watch_savepoints(registry: kopf.OperatorRegistry, operator: Operator) -> No
             operator.savepoints.forget(key)
             operator.savepoint_turns.forget(key)
             return
-        if rests:
+        if has_ended(body):
             operator.metrics.seen("savepoint", key, str(status_of(body)["phase"]))
         # One that a pass over its job has made is no news, and yet nobody has looked after it.
         if is_news or not is_guarded(body):

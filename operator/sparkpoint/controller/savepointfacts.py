@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
 
+from sparkpoint.api.scalars import Verification
 from sparkpoint.controller.cluster import Object, metadata
 from sparkpoint.controller.keys import Key
 from sparkpoint.controller.podfacts import created_at, parse_time
@@ -15,12 +16,18 @@ from sparkpoint.lifecycle.conditions import SavepointHealth
 __all__ = [
     "Stock",
     "completed_at",
+    "has_ended",
     "is_at_rest",
     "newest_completed",
     "of_job",
     "status_of",
     "take_stock",
 ]
+
+
+_RECENT: Final = timedelta(hours=1)
+"""What was complete before was looked at since, and any check that was wanted has begun."""
+_SKIP: Final = Verification.SKIP.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +77,34 @@ def status_of(body: Object) -> dict[str, Any]:
     return found
 
 
-def is_at_rest(body: Object) -> bool:
-    """Whether it waits for nothing that the job could do."""
+def has_ended(body: Object) -> bool:
+    """Whether it is complete or has failed, and is to stay."""
     ended = status_of(body).get("phase") in ("Completed", "Failed")
     return ended and metadata(body).get("deletionTimestamp") is None
+
+
+def is_at_rest(body: Object, *, job: Object | None, now: datetime) -> bool:
+    """Whether nothing is to be done to it, as far as this and its job tell.
+
+    What was complete long ago may still have to be checked, if its job asks for that since: there
+    may be thousands of them, and none is urgent.
+    """
+    status = status_of(body)
+    if not has_ended(body) or status["phase"] == "Failed":
+        return has_ended(body)
+    record, since = status.get("record") or {}, completed_at(body)
+    if not (record.get("described") or status.get("id")):
+        return False
+    is_recent = since is not None and now - since < _RECENT
+    return bool(record.get("checked")) or not (is_recent and _is_to_be_checked(body, job))
+
+
+def _is_to_be_checked(body: Object, job: Object | None) -> bool:
+    """A job that is not known yet may say so."""
+    own = (body.get("spec") or {}).get("verify")
+    saved = (job.get("spec") or {}).get("savepoints") or {} if job is not None else {}
+    wanted = own or saved.get("verify")
+    return wanted != _SKIP and (wanted is not None or job is None)
 
 
 def completed_at(body: Object) -> datetime | None:

@@ -14,13 +14,14 @@ from sparkpoint.controller.events import Events
 from sparkpoint.controller.executor import Executor
 from sparkpoint.controller.garbage import Garbage
 from sparkpoint.controller.intents import Intents
-from sparkpoint.controller.keys import Key, key_of
+from sparkpoint.controller.keys import SAVEPOINT, Key, key_of
 from sparkpoint.controller.lastwords import LastWords
 from sparkpoint.controller.metrics import Metrics
 from sparkpoint.controller.observer import Observer
 from sparkpoint.controller.operationsavepoints import OperationSavepoints
 from sparkpoint.controller.pace import Pace
 from sparkpoint.controller.passes import Gate, Passes, Throttling, always
+from sparkpoint.controller.podfacts import label
 from sparkpoint.controller.reconciler import JobReconciler, is_changed
 from sparkpoint.controller.revisionstore import RevisionStore
 from sparkpoint.controller.safepods import SafePods
@@ -167,19 +168,29 @@ def put_together(
         savepoint_turns=Turns(
             savepoint_reconciler.run_once,
             may_act=may_act,
-            patience=lambda: _patience(savepoint_cache),
+            patience=lambda: _patience(savepoint_cache, job_cache, pod_cache, clock()),
         ),
         metrics=metrics,
     )
 
 
-def _patience(savepoints: ObjectCache) -> Mapping[Key, float]:
+def _patience(
+    savepoints: ObjectCache, jobs: ObjectCache, pods: ObjectCache, now: datetime
+) -> Mapping[Key, float]:
     """Jobs first, when our turn has come: as when an operator starts, ten thousand savepoints that
     nothing is to be done to are looked at one after another."""
-    found = (body for owner in savepoints.owners() for body in savepoints.of(owner))
-    return {key_of(body): (_JOBS_FIRST + _first_look(body)).total_seconds() for body in found}
+    found: dict[Key, float] = {}
+    for owner in savepoints.owners():
+        job, at_work = (
+            jobs.get(owner, owner.name),
+            {label(pod, SAVEPOINT) for pod in pods.of(owner)},
+        )
+        for body in savepoints.of(owner):
+            rests = key_of(body).name not in at_work and is_at_rest(body, job=job, now=now)
+            found[key_of(body)] = (_JOBS_FIRST + _first_look(body, rests=rests)).total_seconds()
+    return found
 
 
-def _first_look(savepoint: Object) -> timedelta:
-    over = FIRST_LOOK_AT_REST if is_at_rest(savepoint) else FIRST_LOOK
+def _first_look(savepoint: Object, *, rests: bool) -> timedelta:
+    over = FIRST_LOOK_AT_REST if rests else FIRST_LOOK
     return spread(metadata(savepoint)["uid"], over)

@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import kopf
 import pytest
 
 from sparkpoint.controller.handlers import register
-from sparkpoint.controller.keys import FINALIZER, Key
+from sparkpoint.controller.keys import FINALIZER, SAVEPOINT, Key
+from sparkpoint.controller.savepointfacts import is_at_rest
 from sparkpoint.controller.settings import configure
 from sparkpoint.controller.turns import Turns
 from sparkpoint.controller.wiring import put_together
@@ -120,7 +121,7 @@ def test_a_job_that_changes_wakes_the_savepoints_that_wait_for_it() -> None:
         body = {
             "metadata": {"name": name, "namespace": "shop"},
             "spec": {"jobRef": {"name": "visits"}},
-            "status": {"phase": phase},
+            "status": {"phase": phase, "id": name},
         }
         operator.savepoint_cache.put(job, body)
 
@@ -210,7 +211,7 @@ def test_the_many_that_are_there_at_the_start_are_looked_at_one_after_another() 
     operator = put_together(world.cluster, world.dial)
     register(registry, operator)
     found = handlers(registry)
-    old, taken = "2020-01-01T00:00:00Z", {"phase": "Completed"}
+    old, taken = "2020-01-01T00:00:00Z", {"phase": "Completed", "id": "ab" * 32}
 
     def listed(name: str, **more: object) -> dict[str, object]:
         about = {"name": name, "namespace": "shop", "uid": name, "creationTimestamp": old}
@@ -240,7 +241,7 @@ def test_an_operator_that_takes_over_looks_at_jobs_before_savepoints() -> None:
     job = Key("shop", "j1")
     for number in range(20):
         about = {"name": f"s{number}", "namespace": "shop", "uid": f"{number}"}
-        taken = {"phase": "Completed"} if number else {"phase": "Pending"}
+        taken = {"phase": "Completed", "id": "ab" * 32} if number else {"phase": "Pending"}
         body = {"metadata": {**about, "creationTimestamp": old}, "status": taken}
         operator.savepoint_cache.put(job, body)
 
@@ -253,6 +254,60 @@ def test_an_operator_that_takes_over_looks_at_jobs_before_savepoints() -> None:
     assert 1 < first < 7
     assert len(others) == 19
     assert 60 < max(others) < 3700
+
+
+def test_an_operator_that_takes_over_goes_on_with_what_the_one_before_it_had_begun() -> None:
+    world, now = World(), datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
+    operator = put_together(world.cluster, world.dial, clock=lambda: now)
+    job, born = Key("shop", "j1"), "2020-01-01T00:00:00Z"
+    about = {"namespace": "shop", "creationTimestamp": born}
+    spec = {"jobRef": {"name": "j1"}, "verify": "Content"}
+    taken = {"phase": "Completed", "id": "ab" * 32}
+    for name, status in {
+        "settled": {**taken, "record": {"checked": True}},
+        "long-ago": taken,
+        "just-now": {**taken, "completedAt": "2026-11-16T11:58:00Z"},
+        "not-looked-into": {"phase": "Completed"},
+        "being-checked": taken,
+    }.items():
+        body = {"metadata": {**about, "name": name, "uid": "5"}, "spec": spec, "status": status}
+        operator.savepoint_cache.put(job, body)
+    labels = {SAVEPOINT: "being-checked"}
+    operator.pod_cache.put(job, {"metadata": {**about, "name": "w", "uid": "w", "labels": labels}})
+
+    patience = operator.savepoint_turns._patience()
+
+    soon = {key.name for key, seconds in patience.items() if seconds < 10}
+    assert soon == {"just-now", "not-looked-into", "being-checked"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "of_the_job", "status", "rests"),
+    [
+        (None, "Skip", {}, True),
+        (None, "Content", {}, False),
+        ("Skip", "Content", {}, True),
+        ("Deep", "Skip", {}, False),
+        (None, "Content", {"record": {"checked": True}}, True),
+        # One of many that a job was told to check afterwards.
+        (None, "Content", {"completedAt": "2026-11-16T10:00:00Z"}, True),
+        (None, "Skip", {"id": None}, False),
+        (None, "Skip", {"id": None, "record": {"described": True}}, True),
+        (None, "Content", {"phase": "Failed"}, True),
+        (None, "Skip", {"phase": "InProgress"}, False),
+    ],
+)
+def test_a_savepoint_is_at_rest_once_it_is_looked_into_and_checked_if_that_is_wanted(
+    wanted: str | None, of_the_job: str, status: dict[str, object], rests: bool
+) -> None:
+    now = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
+    known = {"phase": "Completed", "id": "ab" * 32, "completedAt": "2026-11-16T11:59:00Z"}
+    body = {"metadata": {}, "spec": {"verify": wanted}, "status": {**known, **status}}
+    job = {"spec": {"savepoints": {"verify": of_the_job}}}
+    going = {**body, "metadata": {"deletionTimestamp": "2026-11-16T12:00:00Z"}}
+
+    assert is_at_rest(body, job=job, now=now) is rests
+    assert not is_at_rest(going, job=job, now=now)
 
 
 def test_a_replica_that_waits_keeps_nothing_of_what_is_deleted_meanwhile() -> None:
