@@ -53,11 +53,17 @@ _FOR_WORKERS: Final = ("env", "envFrom", "securityContext", "volumeDevices", "vo
 
 
 def template_errors(spec: JobSpec) -> list[FieldError]:
-    """Everything that is wrong with the templates of a job."""
+    """Everything that is wrong with the templates of a job that is to be accepted."""
     return [
-        *_errors(spec.driver.pod_template, "spec.driver.podTemplate", DRIVER_CONTAINER),
-        *_errors(spec.executor.pod_template, "spec.executor.podTemplate", EXECUTOR_CONTAINER),
+        error
+        for template, path, name in _templates(spec)
+        for error in (*_errors(template, path, name), *_unfit(template, path))
     ]
+
+
+def _templates(spec: JobSpec) -> Iterator[tuple[Mapping[str, Any], str, str]]:
+    yield spec.driver.pod_template, "spec.driver.podTemplate", DRIVER_CONTAINER
+    yield spec.executor.pod_template, "spec.executor.podTemplate", EXECUTOR_CONTAINER
 
 
 def driver_template(spec: JobSpec) -> _Template:
@@ -87,7 +93,9 @@ def worker_template(spec: JobSpec) -> _Template:
 
 
 def _sound(spec: JobSpec) -> JobSpec:
-    errors = template_errors(spec)
+    """What an earlier operator has accepted must still be healed: what no pod needs is no reason to
+    make none."""
+    errors = [error for given in _templates(spec) for error in _errors(*given)]
     if errors:
         raise InvalidResourceError(errors)
     return spec
@@ -95,7 +103,8 @@ def _sound(spec: JobSpec) -> JobSpec:
 
 def _prepared(template: Mapping[str, Any], name: str) -> _Template:
     metadata = template.get("metadata") or {}
-    spec = template.get("spec") or {}
+    given = template.get("spec") or {}
+    spec = {key: value for key, value in given.items() if key not in _UNFIT}
     containers = [dict(each) for each in spec.get("containers") or [{}]]
     spark = containers.pop(_index_of_spark(containers, name))
     return {
@@ -117,7 +126,6 @@ def _errors(template: Mapping[str, Any], path: str, name: str) -> Iterator[Field
     shape = list(_shape_errors(template.get("spec") or {}, f"{path}.spec"))
     yield from shape
     if not shape:
-        yield from _pod_errors(template.get("spec") or {}, f"{path}.spec")
         yield from _entry_errors(template.get("spec") or {}, f"{path}.spec", name)
 
 
@@ -166,10 +174,11 @@ def _list_errors(key: str, items: Any, path: str) -> Iterator[FieldError]:
             yield FieldError(f"{at}.{field}", "is missing", "add it: items are told apart by it")
 
 
-def _pod_errors(spec: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+def _unfit(template: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    spec = template.get("spec")
     for field, (message, remedy) in _UNFIT.items():
-        if spec.get(field):
-            yield FieldError(f"{path}.{field}", message, remedy)
+        if isinstance(spec, Mapping) and spec.get(field):
+            yield FieldError(f"{path}.spec.{field}", message, remedy)
 
 
 def _entry_errors(spec: Mapping[str, Any], path: str, name: str) -> Iterator[FieldError]:

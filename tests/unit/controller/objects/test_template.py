@@ -102,6 +102,27 @@ def test_all_mistakes_of_both_templates_are_told_at_once() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "unfit", [{"activeDeadlineSeconds": 3600}, {"ephemeralContainers": [{"name": "look"}]}]
+)
+def test_what_an_earlier_operator_took_is_left_out_so_that_its_jobs_are_still_healed(
+    unfit: dict[str, Any],
+) -> None:
+    template = {"spec": {"priority": 7, **unfit}}
+    spec = make_spec(
+        driver={"podTemplate": template}, executor={"instances": 1, "podTemplate": template}
+    )
+
+    built = objects.driver_objects(OWNER, spec, make_run(), expect="any", token_secret="s")
+    worker = objects.worker_pod(OWNER, spec, name="w", arguments=["remove"])
+
+    for pod in (*(each for each in built if each["kind"] == "Pod"), worker):
+        assert pod["spec"]["priority"] == 7
+        assert not unfit.keys() & pod["spec"].keys()
+    assert not any(field in str(built) for field in unfit)
+    assert len(objects.template_errors(spec)) == 2
+
+
 _FINE: list[dict[str, Any]] = [
     {},
     {"metadata": None, "spec": None},
