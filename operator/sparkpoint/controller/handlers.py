@@ -15,10 +15,15 @@ import kopf
 from sparkpoint.api.common import GROUP, VERSION
 from sparkpoint.controller.cache import ObjectCache
 from sparkpoint.controller.cluster import JOBS, SAVEPOINTS, Object, metadata
-from sparkpoint.controller.finalizers import is_guarded
 from sparkpoint.controller.keys import JOB, SAVEPOINT, Key, job_of, key_of
 from sparkpoint.controller.podfacts import label, parse_time, slim
-from sparkpoint.controller.savepointfacts import has_ended, is_at_rest, of_job, status_of
+from sparkpoint.controller.savepointfacts import (
+    has_ended,
+    is_at_rest,
+    is_looked_after,
+    of_job,
+    status_of,
+)
 from sparkpoint.controller.spreading import FIRST_LOOK, FIRST_LOOK_AT_REST, spread
 from sparkpoint.controller.wiring import Operator, utc_now
 
@@ -90,7 +95,7 @@ def _watch_savepoints(registry: kopf.OperatorRegistry, operator: Operator) -> No
         if has_ended(body):
             operator.metrics.seen("savepoint", key, str(status_of(body)["phase"]))
         # One that a pass over its job has made is no news, and yet nobody has looked after it.
-        if is_news or not is_guarded(body):
+        if is_news or not is_looked_after(body):
             operator.savepoint_turns.notify(key, within=patience)
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from sparkpoint.api.scalars import Verification
 from sparkpoint.controller.cluster import Object, metadata
+from sparkpoint.controller.finalizers import is_guarded
 from sparkpoint.controller.keys import Key
 from sparkpoint.controller.podfacts import created_at, parse_time
 from sparkpoint.controller.restores import reference
@@ -18,6 +19,7 @@ __all__ = [
     "completed_at",
     "has_ended",
     "is_at_rest",
+    "is_looked_after",
     "newest_completed",
     "of_job",
     "status_of",
@@ -83,6 +85,11 @@ def has_ended(body: Object) -> bool:
     return ended and metadata(body).get("deletionTimestamp") is None
 
 
+def is_looked_after(body: Object) -> bool:
+    """Whether it has had a pass of its own: one that its job has made, or filled in, may not."""
+    return is_guarded(body) and "record" in status_of(body)
+
+
 def is_at_rest(body: Object, *, job: Object | None, now: datetime) -> bool:
     """Whether nothing is to be done to it, as far as this and its job tell.
 
@@ -90,9 +97,11 @@ def is_at_rest(body: Object, *, job: Object | None, now: datetime) -> bool:
     may be thousands of them, and none is urgent.
     """
     status = status_of(body)
-    if not has_ended(body) or status["phase"] == "Failed":
-        return has_ended(body)
-    record, since = status.get("record") or {}, completed_at(body)
+    if not (has_ended(body) and is_looked_after(body)):
+        return False
+    if status["phase"] == "Failed":
+        return True
+    record, since = status["record"], completed_at(body)
     if not (record.get("described") or status.get("id")):
         return False
     is_recent = since is not None and now - since < _RECENT

@@ -10,7 +10,7 @@ from sparkpoint.api.savepoint import SavepointPhase, SavepointQuery, SavepointSt
 from sparkpoint.api.scalars import OnDelete, Trigger
 from sparkpoint.controller.cluster import Object
 from sparkpoint.controller.correlation import mark
-from sparkpoint.controller.keys import JOB, OPERATION
+from sparkpoint.controller.keys import FINALIZER, JOB, OPERATION
 from sparkpoint.controller.objects import Owner
 from sparkpoint.lifecycle.phases import Kind
 from sparkpoint.lifecycle.record import Operation
@@ -43,6 +43,8 @@ def operation_savepoint(owner: Owner, spec: JobSpec, operation: Operation, name:
         "metadata": {
             "name": name,
             "namespace": owner.namespace,
+            # From the beginning: it may be deleted before its first pass, and has data by then.
+            "finalizers": [FINALIZER],
             "labels": {
                 "app.kubernetes.io/managed-by": "sparkpoint",
                 JOB: owner.name,

@@ -9,7 +9,7 @@ from sparkpoint.api.cron import Cron
 from sparkpoint.api.job import JobSpec
 from sparkpoint.api.scalars import OnDelete, Trigger
 from sparkpoint.controller.cluster import Object, metadata
-from sparkpoint.controller.keys import JOB
+from sparkpoint.controller.keys import FINALIZER, JOB
 from sparkpoint.controller.objects import Owner
 
 __all__ = [
@@ -80,6 +80,7 @@ def periodic_savepoint(owner: Owner, spec: JobSpec, moment: datetime) -> Object:
         "metadata": {
             "name": periodic_name(owner.name, moment),
             "namespace": owner.namespace,
+            "finalizers": [FINALIZER],
             "labels": {"app.kubernetes.io/managed-by": "sparkpoint", JOB: owner.name},
         },
         "spec": {

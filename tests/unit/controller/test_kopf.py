@@ -119,9 +119,9 @@ def test_a_job_that_changes_wakes_the_savepoints_that_wait_for_it() -> None:
     job = Key("shop", "visits")
     for name, phase in (("waits", "Pending"), ("rests", "Completed")):
         body = {
-            "metadata": {"name": name, "namespace": "shop"},
+            "metadata": {"name": name, "namespace": "shop", "finalizers": [FINALIZER]},
             "spec": {"jobRef": {"name": "visits"}},
-            "status": {"phase": phase, "id": name},
+            "status": {"phase": phase, "id": name, "record": {}},
         }
         operator.savepoint_cache.put(job, body)
 
@@ -155,9 +155,18 @@ def test_what_we_wrote_ourselves_is_no_news() -> None:
     assert asyncio.run(story()) == [set(), set(), {key}]
 
 
-@pytest.mark.parametrize("finalizers", [[], [FINALIZER]])
+@pytest.mark.parametrize(
+    ("finalizers", "status", "is_looked_after"),
+    [
+        ([], {}, False),
+        ([FINALIZER], {}, False),
+        # An operation has written it alone.
+        ([FINALIZER], {"phase": "Completed"}, False),
+        ([FINALIZER], {"phase": "Pending", "record": {"tries": 0}}, True),
+    ],
+)
 def test_a_savepoint_that_a_job_has_made_is_looked_after_though_it_is_no_news(
-    finalizers: list[str],
+    finalizers: list[str], status: dict[str, object], is_looked_after: bool
 ) -> None:
     """Such as one of the schedule: nothing else may ever happen to it, or to its job."""
     world, registry = World(), kopf.OperatorRegistry()
@@ -168,6 +177,7 @@ def test_a_savepoint_that_a_job_has_made_is_looked_after_though_it_is_no_news(
     body = {
         "metadata": {**about, "finalizers": finalizers},
         "spec": {"jobRef": {"name": "visits"}, "trigger": "Periodic"},
+        "status": status,
     }
     operator.savepoint_cache.put(Key("shop", "visits"), body)
 
@@ -175,7 +185,7 @@ def test_a_savepoint_that_a_job_has_made_is_looked_after_though_it_is_no_news(
         await notice(event={"type": "ADDED", "object": body})  # type: ignore[operator]
         return set(operator.savepoint_turns._turns)
 
-    assert asyncio.run(story()) == (set() if finalizers else {Key("shop", "made")})
+    assert asyncio.run(story()) == (set() if is_looked_after else {Key("shop", "made")})
 
 
 @pytest.mark.parametrize("writer", ["job", "savepoint"])
@@ -211,11 +221,12 @@ def test_the_many_that_are_there_at_the_start_are_looked_at_one_after_another() 
     operator = put_together(world.cluster, world.dial)
     register(registry, operator)
     found = handlers(registry)
-    old, taken = "2020-01-01T00:00:00Z", {"phase": "Completed", "id": "ab" * 32}
+    old, taken = "2020-01-01T00:00:00Z", {"phase": "Completed", "id": "ab" * 32, "record": {}}
 
     def listed(name: str, **more: object) -> dict[str, object]:
         about = {"name": name, "namespace": "shop", "uid": name, "creationTimestamp": old}
-        body = {"metadata": about, "spec": {"jobRef": {"name": "j1"}}, **more}
+        guarded = {**about, "finalizers": [FINALIZER]}
+        body = {"metadata": guarded, "spec": {"jobRef": {"name": "j1"}}, **more}
         return {"type": None, "object": body}
 
     async def story() -> tuple[list[float], list[float]]:
@@ -241,8 +252,13 @@ def test_an_operator_that_takes_over_looks_at_jobs_before_savepoints() -> None:
     job = Key("shop", "j1")
     for number in range(20):
         about = {"name": f"s{number}", "namespace": "shop", "uid": f"{number}"}
-        taken = {"phase": "Completed", "id": "ab" * 32} if number else {"phase": "Pending"}
-        body = {"metadata": {**about, "creationTimestamp": old}, "status": taken}
+        taken = (
+            {"phase": "Completed", "id": "ab" * 32, "record": {}}
+            if number
+            else {"phase": "Pending"}
+        )
+        more = {"creationTimestamp": old, "finalizers": [FINALIZER]}
+        body = {"metadata": {**about, **more}, "status": taken}
         operator.savepoint_cache.put(job, body)
 
     patience = operator.savepoint_turns._patience()
@@ -260,14 +276,14 @@ def test_an_operator_that_takes_over_goes_on_with_what_the_one_before_it_had_beg
     world, now = World(), datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
     operator = put_together(world.cluster, world.dial, clock=lambda: now)
     job, born = Key("shop", "j1"), "2020-01-01T00:00:00Z"
-    about = {"namespace": "shop", "creationTimestamp": born}
+    about = {"namespace": "shop", "creationTimestamp": born, "finalizers": [FINALIZER]}
     spec = {"jobRef": {"name": "j1"}, "verify": "Content"}
-    taken = {"phase": "Completed", "id": "ab" * 32}
+    taken = {"phase": "Completed", "id": "ab" * 32, "record": {}}
     for name, status in {
         "settled": {**taken, "record": {"checked": True}},
         "long-ago": taken,
         "just-now": {**taken, "completedAt": "2026-11-16T11:58:00Z"},
-        "not-looked-into": {"phase": "Completed"},
+        "not-looked-into": {"phase": "Completed", "record": {}},
         "being-checked": taken,
     }.items():
         body = {"metadata": {**about, "name": name, "uid": "5"}, "spec": spec, "status": status}
@@ -295,6 +311,8 @@ def test_an_operator_that_takes_over_goes_on_with_what_the_one_before_it_had_beg
         (None, "Skip", {"id": None, "record": {"described": True}}, True),
         (None, "Content", {"phase": "Failed"}, True),
         (None, "Skip", {"phase": "InProgress"}, False),
+        # Filled in by an operation, and nobody has looked after it yet.
+        (None, "Skip", {"record": None}, False),
     ],
 )
 def test_a_savepoint_is_at_rest_once_it_is_looked_into_and_checked_if_that_is_wanted(
@@ -302,7 +320,11 @@ def test_a_savepoint_is_at_rest_once_it_is_looked_into_and_checked_if_that_is_wa
 ) -> None:
     now = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
     known = {"phase": "Completed", "id": "ab" * 32, "completedAt": "2026-11-16T11:59:00Z"}
-    body = {"metadata": {}, "spec": {"verify": wanted}, "status": {**known, **status}}
+    told = {
+        key: value for key, value in {**known, "record": {}, **status}.items() if value is not None
+    }
+    guard = {"finalizers": [FINALIZER]}
+    body = {"metadata": guard, "spec": {"verify": wanted}, "status": told}
     job = {"spec": {"savepoints": {"verify": of_the_job}}}
     going = {**body, "metadata": {"deletionTimestamp": "2026-11-16T12:00:00Z"}}
 

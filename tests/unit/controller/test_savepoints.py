@@ -16,7 +16,7 @@ from sparkpoint.controller.cluster import (
     metadata,
 )
 from sparkpoint.controller.errors import ClusterError, ForbiddenError, UnprocessableError
-from sparkpoint.controller.keys import OPERATION, SAVEPOINT
+from sparkpoint.controller.keys import FINALIZER, OPERATION, SAVEPOINT
 from sparkpoint.controller.podfacts import label
 from sparkpoint.runtime.model import (
     ErrorInfo,
@@ -44,6 +44,9 @@ SUMMARY = {
     "new_bytes": 50,
     "seconds": 1.0,
 }
+
+
+DONE = "Completed"
 
 
 def running(**changes: Any) -> Simulation:
@@ -584,6 +587,34 @@ def test_whoever_watches_it_go_is_told_what_was_freed() -> None:
     simulation.settle(lambda: simulation.cluster.find(SAVEPOINTS, NAMESPACE, "mine") is None)
 
     assert told[-1] == 4096
+
+
+def test_what_an_operation_captured_goes_with_a_resource_that_had_no_pass_of_its_own_yet(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    simulation = running(savepoints={**SPEC["savepoints"], "onDelete": "Delete"})
+    simulation.world.answers = lambda pod: None
+    with monkeypatch.context() as patched:
+        patched.setattr(simulation, "run_savepoints", lambda: None)
+        simulation.edit(suspend=True)
+        simulation.settle(lambda: phase(simulation, of_operation(simulation, "suspend-2")) == DONE)
+
+    simulation.cluster.remove(SAVEPOINTS, NAMESPACE, of_operation(simulation, "suspend-2"))
+    simulation.settle(lambda: bool(tasks(simulation)))
+
+    assert [line[0] for line in tasks(simulation)] == ["dispose"]
+
+
+def test_a_savepoint_of_the_schedule_is_guarded_from_the_beginning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    simulation = running(savepoints={**SPEC["savepoints"], "schedule": "*/10 * * * *"})
+    monkeypatch.setattr(simulation, "run_savepoints", lambda: None)
+
+    simulation.settle(lambda: bool(simulation.cluster.all(SAVEPOINTS, NAMESPACE)), longest=60)
+
+    (made,) = simulation.cluster.all(SAVEPOINTS, NAMESPACE)
+    assert metadata(made)["finalizers"] == [FINALIZER]
 
 
 def test_data_that_cannot_be_removed_does_not_hold_the_resource_for_ever() -> None:
