@@ -27,6 +27,7 @@ from sparkpoint.controller.errors import (
     ConflictError,
     ForbiddenError,
     LeftoverError,
+    RecordError,
     UnprocessableError,
 )
 from sparkpoint.controller.objects import Owner
@@ -191,7 +192,8 @@ def _is_being_prepared(pod: Object) -> bool:
 
 
 async def _tried(what: str, repair: Coroutine[Any, Any, None], redaction: Redaction) -> None:
-    """One that is refused (a quota, a policy, a right) keeps none of the others from their turn."""
+    """One that is refused (a quota, a policy, a right), or cannot be read, keeps none of the others
+    from their turn."""
     try:
         with discreet(redaction):
             await repair
@@ -199,6 +201,9 @@ async def _tried(what: str, repair: Coroutine[Any, Any, None], redaction: Redact
         ends = isinstance(error, ForbiddenError) and error.is_of_ending_namespace
         level = logging.DEBUG if ends else logging.WARNING
         logger.log(level, "%s cannot be put right: %s", what, explained(error))
+    except RecordError as error:
+        # Told in the status once it is needed: what runs does not need it.
+        logger.warning("%s: %s", what, error)
 
 
 def repaired(found: Object, wanted: Object) -> Object | None:

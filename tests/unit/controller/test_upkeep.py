@@ -753,6 +753,32 @@ def test_a_repair_that_is_refused_holds_nothing_else_up(
     assert told[0].startswith(f"{NAMESPACE}/{NAME}: Service visits-ui cannot be put right: {error}")
 
 
+def test_a_revision_beside_the_run_that_cannot_be_read_is_told_and_holds_nothing_up(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    simulation = running()
+    (first,) = simulation.cluster.all(REVISIONS, NAMESPACE)
+    proven = simulation.status["record"]["stable"]
+    simulation.edit(application={"script": {"path": "/opt/job/better.py"}})
+    simulation.settle(lambda: simulation.is_running() and simulation.status["epoch"] == 2)
+
+    def go_back_to_the_first(body: Object) -> None:
+        body["status"]["record"]["stable"] = proven
+
+    def damage(body: Object) -> None:
+        body["data"]["spec"]["checkpoint"] = "of another form"
+
+    simulation.cluster.edit(JOBS, NAMESPACE, NAME, go_back_to_the_first)
+    simulation.cluster.edit(REVISIONS, NAMESPACE, metadata(first)["name"], damage)
+    simulation.restart()
+
+    pass_time(simulation, timedelta(minutes=15))
+
+    assert "RecordUnreadable" not in simulation.events()
+    told = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert any(f"{metadata(first)['name']} cannot be read" in each for each in told)
+
+
 def test_a_repair_that_the_api_server_does_not_answer_is_done_soon_and_holds_nothing_up() -> None:
     simulation = running(savepoints={**SPEC["savepoints"], "retention": {"last": 1}})
     simulation.world.answers = lambda pod: {"answer": "Disposed"}
