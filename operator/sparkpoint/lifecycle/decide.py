@@ -17,7 +17,7 @@ from sparkpoint.lifecycle.steps.modify import modify
 from sparkpoint.lifecycle.steps.observe import observe
 from sparkpoint.lifecycle.steps.prepare import prepare
 from sparkpoint.lifecycle.steps.stop import stop
-from sparkpoint.lifecycle.targets import is_outdated
+from sparkpoint.lifecycle.targets import is_outdated, is_tried_otherwise
 from sparkpoint.lifecycle.world import PodFact, World
 
 __all__ = ["Decision", "decide"]
@@ -140,7 +140,7 @@ def _is_overtaken(world: World) -> bool:
         return False
     if operation.phase in UNTOUCHED:
         # Nothing was touched yet: any other wish is a reason to begin anew.
-        return is_outdated(world)
+        return is_outdated(world) or is_tried_otherwise(world)
     # A wish that waited already when this began goes on waiting: what recovers the job is not
     # interrupted by what it was recovered from.
     if world.wish.generation <= operation.generation:

@@ -159,6 +159,9 @@ class Operation:
     """Key of the wish to restore that this carries out; only Start and Restore do."""
     adopt: Adoption | None = None
     """What is captured before anything starts; only by Start."""
+    strict: bool | None = None
+    """Its trial does the last batch again. None if not: what an earlier operator could not read is
+    written where it is needed alone."""
     message: str = ""
 
     @property

@@ -90,6 +90,7 @@ def begin(
         stopped=last_commit(world),
         restore=world.wish.restore_key if kind in _RESTORES else None,
         adopt=world.wish.adopt if kind is Kind.START else None,
+        strict=world.wish.policy.strict or None,
         message=message,
     )
     record = replace(world.record, operation=operation, sequence=sequence, life=world.own_life)

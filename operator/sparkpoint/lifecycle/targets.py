@@ -13,6 +13,7 @@ __all__ = [
     "continued",
     "goes_on",
     "is_outdated",
+    "is_tried_otherwise",
     "other_way_back",
     "target",
     "way_back",
@@ -79,6 +80,12 @@ def is_outdated(world: World) -> bool:
     planned = target(world, wanted.kind, operation.savepoint)
     captured = operation.savepoint is not None
     return planned != operation.target or captured is not captures(world, wanted.kind)
+
+
+def is_tried_otherwise(world: World) -> bool:
+    """Whether the trial of the operation under way, whose pod may have answered already, is not the
+    one that the wish of now asks for."""
+    return bool(world.operation.strict) is not world.wish.policy.strict
 
 
 def continued(run: Run, revision: Revision) -> Run:

@@ -59,6 +59,11 @@ class Policy:
     final_savepoint: bool = False
     retain_checkpoint: bool = True
 
+    @property
+    def strict(self) -> bool:
+        """What new code makes of the last batch counts, too."""
+        return self.compatibility == "Strict"
+
     def time_to_commit(self, commits: int) -> timedelta:
         """For a new revision to make so many commits: the deadline, or more if batches are rare."""
         return max(self.deadline, (commits + 1) * self.interval)

@@ -155,7 +155,7 @@ def test_a_savepoint_that_is_being_taken_is_waited_for_without_complaint() -> No
     assert decision.record.waiting is None
 
 
-def preparing() -> Record:
+def preparing(*, strict: bool = False) -> Record:
     """A restore of s2 whose trial is under way."""
     return during(
         Kind.RESTORE,
@@ -164,11 +164,12 @@ def preparing() -> Record:
         target=TARGET,
         restore="s2#1",
         savepoint="visits-restore-7",
+        strict=strict or None,
     )
 
 
 def test_what_is_not_known_to_fit_a_savepoint_is_not_tried_on_it_again() -> None:
-    record = preparing()
+    record = preparing(strict=True)
     trial = worker("visits-restore-7-prepare-1-0", "Unknown")
     wished = wish(A, generation=2, restore=restore("s2"), compatibility="Strict")
 
@@ -195,7 +196,7 @@ def test_a_trial_that_only_happened_to_fail_is_repeated_also_if_it_is_strict(
     trial = worker("visits-restore-7-prepare-1-0", answer, message="No answer.", **facts)
     wished = wish(A, generation=2, restore=restore("s2"), compatibility="Strict")
 
-    decision = decide(world(preparing(), wish=wished, workers=(trial,), **HEALTHY))
+    decision = decide(world(preparing(strict=True), wish=wished, workers=(trial,), **HEALTHY))
     held = decision.record.held
     assert held is not None
     assert held.until is not None

@@ -188,7 +188,13 @@ def test_what_is_not_known_to_fit_does_not_stop_a_job_that_is_strict() -> None:
     wished = wish(B, compatibility="Strict")
 
     decision = decide(
-        world(upgrading(Phase.PREPARE), wish=wished, newest="s5", workers=workers, **HEALTHY)
+        world(
+            upgrading(Phase.PREPARE, strict=True),
+            wish=wished,
+            newest="s5",
+            workers=workers,
+            **HEALTHY,
+        )
     )
     enforced = decide(
         world(decision.record, wish=wish(B, generation=2), newest="s5", **HEALTHY)
@@ -203,6 +209,29 @@ def test_what_is_not_known_to_fit_does_not_stop_a_job_that_is_strict() -> None:
     assert enforced.operation is not None
 
 
+@pytest.mark.parametrize("changes", [("Enforce", "Strict"), ("Strict", "Enforce")])
+def test_a_trial_does_not_count_once_another_strictness_is_asked_for(
+    changes: tuple[str, str],
+) -> None:
+    """One that was begun for another has not done the last batch again, or did so for nothing."""
+    first, then = (wish(B, generation=n + 2, compatibility=c) for n, c in enumerate(changes))
+    seen: dict[str, Any] = {"newest": "s5", **HEALTHY}
+    begun = decide(world(steady(OLD), wish=first, **seen))
+    (started,) = begun.actions
+    assert isinstance(started, StartWorker)
+    tried = worker(started.name, "Compatible")
+
+    decision = decide(world(begun.record, wish=then, workers=(tried,), **seen))
+    same = decide(world(begun.record, wish=first, workers=(tried,), **seen))
+
+    (again,) = decision.actions
+    assert isinstance(again, StartWorker)
+    assert again.name != started.name
+    assert [outcome.result for outcome in decision.ended] == [Result.SUPERSEDED]
+    assert same.record.operation is not None
+    assert same.record.operation.phase is Phase.STOP
+
+
 @pytest.mark.parametrize(
     ("policy", "answer"), [({"compatibility": "Strict"}, "Compatible"), ({}, "Unknown")]
 )
@@ -211,7 +240,7 @@ def test_what_is_known_to_fit_goes_on_also_if_it_is_strict(
 ) -> None:
     decision = decide(
         world(
-            upgrading(Phase.PREPARE),
+            upgrading(Phase.PREPARE, strict=bool(policy) or None),
             wish=wish(B, **policy),
             newest="s5",
             workers=(worker(TRIAL, answer),),

@@ -60,7 +60,7 @@ def _still_trying(world: World, worker: WorkerFact, trial: Rehearse) -> Step:
         left = policy.deadline - world.waited()
         return wait(world, wake=left, message=worker.hindrance or _TRYING)
     message = f"The trial of the new code did not end in time. {worker.hindrance}".strip()
-    if trial.captured_from is not None and not worker.hindrance and not _is_strict(world):
+    if trial.captured_from is not None and not worker.hindrance and not policy.strict:
         # It had to be captured first: that takes the same time when it is tried again.
         return _warned(advance(world), "CompatibilityUnknown", message)
     return refuse(world, "NotPrepared", message)
@@ -94,7 +94,7 @@ def _hindrance(world: World, worker: WorkerFact) -> str:
         return "NotPrepared"
     if worker.kind == "ScriptRaises" and enforced:
         return "ScriptFailed"
-    if worker.answer == "Compatible" or not _is_strict(world):
+    if worker.answer == "Compatible" or not world.wish.policy.strict:
         return ""
     # A trial that has come to nothing, such as one whose pod was evicted, says nothing of the code.
     return "CompatibilityUnknown" if worker.answer == "Unknown" else "NotPrepared"
@@ -107,10 +107,6 @@ def _is_final(world: World, worker: WorkerFact, hindrance: str) -> bool:
     if hindrance == "CompatibilityUnknown":
         return operation.kind in (Kind.START, Kind.RESTORE) and not worker.retry_helps
     return hindrance == "ScriptFailed" and operation.adopt is not None
-
-
-def _is_strict(world: World) -> bool:
-    return world.wish.policy.compatibility == "Strict"
 
 
 def _is_enforced(world: World) -> bool:
