@@ -40,7 +40,7 @@ from sparkpoint.state.workfolder import work_folder
 __all__ = ["Change", "DiffRequest", "StoreDiff", "diff_state"]
 
 _NUMBERED = "-keyWithIndexToValue"
-_ROWS_OF_JOINS = (_NUMBERED, "-keyWithTsToValues")
+_ROWS_OF_JOINS = (_NUMBERED, "-keyWithTsToValues", "-tsWithKey")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from sparkpoint.state.errors import (
     UnsupportedStateError,
     WorkFolderError,
 )
+from sparkpoint.state.hdfsrows import HdfsStore
 from sparkpoint.state.query import QueryRequest, query_state
 from sparkpoint.state.selection import Selection
 from sparkpoint.state.types import distinct
@@ -337,6 +338,23 @@ def test_rows_of_a_join_are_the_same_whatever_their_numbers(
         "changed": ({"key": {"k": "a"}, "value": {"v": 2}}, 2, 1),
     }
     assert numbered.totals.changed == 3
+
+
+@pytest.mark.parametrize("store", ["left-keyWithTsToValues", "right-tsWithKey"])
+def test_rows_of_a_join_that_have_key_and_time_in_common_are_counted(
+    here: Setting, monkeypatch: pytest.MonkeyPatch, store: str
+) -> None:
+    """Joins of format 4 merge them under one key, which Spark's reader tells once for each."""
+    stores = {store: StoreOf((("k", "string"), ("ts", "long")), _VALUE, [{("a", 5): (1,)}])}
+    HandMade(here.folder / "ck", stores, 1, name="symmetricHashJoin").write()
+    savepoint, read, times = here.captured(), HdfsStore.records, iter([2, 2, 3, 2])
+    monkeypatch.setattr(HdfsStore, "records", lambda store: list(read(store)) * next(times))
+
+    (same,), _ = compared(here, savepoint, savepoint, unnumbered=True)
+    (fewer,), (change,) = compared(here, savepoint, savepoint, unnumbered=True)
+
+    assert (same.totals, fewer.totals) == (Totals(same=1), Totals(changed=1))
+    assert (change.before, change.after) == (3, 2)
 
 
 def test_state_with_other_columns_is_compared_by_what_it_says(here: Setting) -> None:
