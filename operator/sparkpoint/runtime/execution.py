@@ -17,7 +17,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from sparkpoint.runtime.families import Columns, columns_of_node
-from sparkpoint.runtime.lastread import Part
+from sparkpoint.runtime.lastread import Offsets, Part
 from sparkpoint.runtime.model import ErrorInfo, QuerySink
 from sparkpoint.runtime.sinks import describe_sink
 from sparkpoint.runtime.tracebacks import last_words, place_in
@@ -223,27 +223,25 @@ class Execution:
             progress = self._query.lastProgress()
             return None if progress is None else int(progress.numInputRows())
 
-    def unreadable(self, offsets: Sequence[str | None]) -> list[Thrown]:
+    def unreadable(self, offsets: Offsets) -> list[Thrown]:
         """What a source makes of an offset that it cannot read; nothing if all of them can.
 
         Spark itself does not look into an offset at which a source has nothing new.
         """
         with answered():
-            sources = self._execution.sources()
-            for number, offset in enumerate(offsets[: sources.size()]):
-                source = sources.apply(number)
+            sources = self._sources()
+            for name, offset in offsets.items():
                 # Sources of the first API take their offsets as they are.
-                if offset is None or not _is_a(source, self._stream):
+                if offset is None or not self._is_of(sources.get(name), self._stream):
                     continue
-                if chain := self._refusal(source.deserializeOffset, offset):
+                if chain := self._refusal(sources[name].deserializeOffset, offset):
                     return chain
         return []
 
-    def sources(self) -> list[str]:
+    def sources(self) -> dict[str, str]:
         """As they describe themselves."""
         with answered():
-            sources = self._execution.sources()
-            return [str(sources.apply(at).toString()) for at in range(sources.size())]
+            return {name: str(each.toString()) for name, each in self._sources().items()}
 
     def unrepeatable(self, parts: Sequence[Part]) -> list[Thrown]:
         """What a source makes of being asked for these once more; nothing if all answer.
@@ -251,17 +249,28 @@ class Execution:
         Spark asks so when a query goes on after a commit, and not in a batch without rows.
         """
         with answered():
-            sources = self._execution.sources()
-            for number, start, end in parts:
-                if number >= sources.size():
-                    break
-                source = sources.apply(number)
-                if not _is_a(source, self._source):
+            sources = self._sources()
+            for name, start, end in parts:
+                if not self._is_of(sources.get(name), self._source):
                     continue
                 once_more = (self._offset(start), self._offset(end).get())
-                if chain := self._refusal(source.getBatch, *once_more):
+                if chain := self._refusal(sources[name].getBatch, *once_more):
                     return chain
         return []
+
+    def _sources(self) -> "dict[str, JavaObject]":
+        """By what the offset log calls them."""
+        found: dict[str, JavaObject] = {}
+        each = self._execution.sourceIdMap().iterator()
+        while each.hasNext():
+            pair = each.next()
+            found[str(pair._1())] = pair._2()
+        return found
+
+    @staticmethod
+    def _is_of(source: "JavaObject | None", kind: "JavaClass") -> bool:
+        """None: the code has no such source any more."""
+        return source is not None and _is_a(source, kind)
 
     def _offset(self, text: str | None) -> "JavaObject":
         """As an `Option`."""

@@ -7,57 +7,57 @@ batch once more, and only then for a new one.
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from sparkpoint.checkpoint.logs import file_source_offset, parse_offsets
 
-__all__ = ["LastRead", "Part", "last_read", "topics_left"]
+__all__ = ["LastRead", "Offsets", "Part", "last_read", "topics_left"]
 
-Part = tuple[int, str | None, str]
-"""The number of a source, and from where to where it was read."""
+Offsets = Mapping[str, str | None]
+"""By what the offset log calls a source: its number, or the name that the code gives it."""
+Part = tuple[str, str | None, str]
+"""What a source is called, and from where to where it was read."""
 _SUBSCRIBED = re.compile(r"KafkaV2\[Subscribe\[(.*)\]\]")
 """How Spark describes a source that reads topics by their names."""
 
 
 @dataclass(frozen=True, slots=True)
 class LastRead:
-    """By the number of the source; empty if sources have names, as Spark then finds them by these,
-    in any order."""
+    """Of each source."""
 
-    starts: tuple[str | None, ...] = ()
-    ends: tuple[str | None, ...] = ()
+    starts: Offsets = field(default_factory=dict)
+    ends: Offsets = field(default_factory=dict)
 
     def parts(self) -> list[Part]:
         """What Spark asks each source for once more when a query goes on after this batch."""
-        pairs = enumerate(zip(self.starts, self.ends, strict=True))
-        return [(number, start, end) for number, (start, end) in pairs if end is not None]
+        # What was not there yet was read from its beginning.
+        ends = self.ends.items()
+        return [(name, self.starts.get(name), end) for name, end in ends if end is not None]
 
     def earlier_parts(self) -> list[Part]:
         """The newest files of sources that have read none in this batch: it may have been one
         without rows, while the last one before a stop has some."""
         return [
-            (number, before, end)
-            for number, start, end in self.parts()
+            (name, before, end)
+            for name, start, end in self.parts()
             if start == end and (before := _entry_before(end)) != end
         ]
 
 
 def last_read(before: bytes | None, offsets: bytes, number: int) -> LastRead:
     """In batch `number`, whose entry of the offset log is `offsets`; `before` is the one before."""
-    ends = _numbered(offsets, number)
-    starts = _numbered(before, number - 1) if before is not None else ()
-    # What was not there yet was read from its beginning.
-    starts += (None,) * (len(ends) - len(starts))
-    return LastRead(starts[: len(ends)], ends)
+    ends = dict(parse_offsets(offsets, number).sources)
+    starts = dict(parse_offsets(before, number - 1).sources) if before is not None else {}
+    return LastRead(starts, ends)
 
 
-def topics_left(read: LastRead, sources: Sequence[str]) -> list[str]:
+def topics_left(read: LastRead, sources: Mapping[str, str]) -> list[str]:
     """Topics that the savepoint has offsets of, and that a source of the code, as it describes
     itself, does not read: Spark sees so only when it plans a batch with rows."""
     left: set[str] = set()
-    for description, end in zip(sources, read.ends, strict=False):
-        subscribed = _SUBSCRIBED.fullmatch(description)
+    for name, description in sources.items():
+        subscribed, end = _SUBSCRIBED.fullmatch(description), read.ends.get(name)
         if subscribed is not None and end is not None:
             left |= _topics(end) - set(subscribed[1].split(", "))
     return sorted(left)
@@ -69,12 +69,6 @@ def _topics(offset: str) -> set[str]:
     except ValueError:
         return set()
     return set(found) if isinstance(found, dict) else set()
-
-
-def _numbered(offsets: bytes, number: int) -> tuple[str | None, ...]:
-    sources = parse_offsets(offsets, number).sources
-    numbered = all(key == str(index) for index, (key, _) in enumerate(sources))
-    return tuple(offset for _, offset in sources) if numbered else ()
 
 
 def _entry_before(offset: str) -> str | None:

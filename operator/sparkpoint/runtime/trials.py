@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -11,7 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from sparkpoint.runtime.execution import Execution, LostError
 from sparkpoint.runtime.identity import Identity
-from sparkpoint.runtime.lastread import LastRead, Part, topics_left
+from sparkpoint.runtime.lastread import LastRead, Offsets, Part, topics_left
 from sparkpoint.runtime.meaning import Code, NamesUnknownError
 from sparkpoint.runtime.model import ErrorInfo, RehearsedQuery
 from sparkpoint.runtime.queries import StartedQuery, Watched, stop_queries
@@ -61,8 +61,8 @@ class Tried(Watched, Code, Protocol):
 
     def failure(self) -> Sequence[Thrown]: ...
     def input_rows(self) -> int | None: ...
-    def unreadable(self, offsets: Sequence[str | None]) -> Sequence[Thrown]: ...
-    def sources(self) -> Sequence[str]: ...
+    def unreadable(self, offsets: Offsets) -> Sequence[Thrown]: ...
+    def sources(self) -> Mapping[str, str]: ...
     def unrepeatable(self, parts: Sequence[Part]) -> Sequence[Thrown]: ...
 
 

@@ -44,6 +44,12 @@ CHANGES = {
     "source": ("incompatible", "SOURCE_KIND_CHANGED"),
 }
 """What a new version of a query does to the totals per key -> the verdict."""
+NAMED = {
+    "named": ("compatible", None),
+    "named-elsewhere": ("incompatible", "SOURCE_PATH_CHANGED"),
+}
+"""The same of queries whose source has a name, by which the offset log knows it."""
+EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 Contents = Mapping[str, bytes]
 
 
@@ -59,17 +65,20 @@ class Ground:
         self._run("hdfs", provider="hdfs")
         self._run("rocksdb", provider="rocksdb-changelog")
         self._run("files", provider="hdfs", to_files=True)
+        self._run("named", provider="hdfs", is_named=True)
         self._capture("good", same="hdfs", rocks="rocksdb", files="files")
         changed = dict.fromkeys((*CHANGES, "gone"), "hdfs")
-        self._capture("mixed", **changed, fails="pending")
+        self._capture("mixed", **changed, **dict.fromkeys(NAMED, "named"), fails="pending")
         self._capture("value", value="rocksdb")
         self._capture("slow", slow="hdfs")
 
-    def _run(self, name: str, *, provider: str, to_files: bool = False) -> None:
-        for key, value in PROVIDERS[provider].items():
+    def _run(
+        self, name: str, *, provider: str, to_files: bool = False, is_named: bool = False
+    ) -> None:
+        for key, value in {**PROVIDERS[provider], EVOLUTION: str(is_named).lower()}.items():
             self._spark.conf.set(key, value)
         stream = self._spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
-        events = stream.json(str(self.inputs))
+        events = (stream.name("events") if is_named else stream).json(str(self.inputs))
         totals = events.groupBy("k").agg(F.count("*").alias("n"), F.sum("v").alias("total"))
         if to_files:
             writer = events.select("k", "v").writeStream.format("json")
@@ -79,6 +88,8 @@ class Ground:
         checkpoint = self.root / "ran" / name
         writer = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
         assert writer.start().awaitTermination(120)
+        # Others share this session, and their sources have no names.
+        self._spark.conf.unset(EVOLUTION)
         if name == "hdfs":
             # As if it had been stopped in the midst of its last batch.
             pending = shutil.copytree(checkpoint, checkpoint.with_name("pending"))
@@ -196,7 +207,7 @@ def last(ground: Ground, name: str) -> dict[str, tuple[int, int]]:
 def test_every_query_gets_the_verdict_that_spark_has_about_it(
     ground: Ground, setting: Setting
 ) -> None:
-    names = (*CHANGES, "fails", "new", "by-hand")
+    names = (*CHANGES, *NAMED, "fails", "new", "by-hand")
     given = options(ground, setting, "mixed", "--gated")
     before = ground.contents()
     with (
@@ -208,6 +219,7 @@ def test_every_query_gets_the_verdict_that_spark_has_about_it(
     assert info.verdict == "incompatible"
     assert verdicts_of(info) == {
         **CHANGES,
+        **NAMED,
         "fails": ("incompatible", "USER_CODE"),
         "gone": ("incompatible", "QUERY_REMOVED"),
         "new": ("compatible", None),

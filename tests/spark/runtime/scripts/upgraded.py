@@ -21,12 +21,11 @@ else:
 spark.range(1).createTempView("once")
 
 
-def events(place=source):
-    return (
-        spark.readStream.schema("id string, k string, v long, side string, ts timestamp")
-        .option("maxFilesPerTrigger", 1)
-        .json(place)
-    )
+def events(place=source, name=None):
+    stream = spark.readStream.schema("id string, k string, v long, side string, ts timestamp")
+    if name is not None:
+        stream = stream.name(name)
+    return stream.option("maxFilesPerTrigger", 1).json(place)
 
 
 @F.udf("string")
@@ -60,6 +59,10 @@ def frame_of(name):
             return totals(events().dropDuplicates(["id"]), "k")
         case "elsewhere":
             return totals(events(f"{source}-elsewhere"), "k")
+        case "named":
+            return totals(events(name="events"), "k")
+        case "named-elsewhere":
+            return totals(events(f"{source}-elsewhere", name="events"), "k")
         case "two":
             return totals(events().unionByName(events()), "k")
         case "source":
@@ -86,6 +89,9 @@ def save(name):
 
 
 def start(name):
+    # Spark refuses sources without names where this is set, and those with names where it is not.
+    evolution = "true" if name.startswith("named") else "false"
+    spark.conf.set("spark.sql.streaming.queryEvolution.enableSourceEvolution", evolution)
     writer = frame_of(name).writeStream.queryName(name)
     if name == "files":
         return writer.format("json").option("path", f"{target}/files").start()

@@ -1,7 +1,7 @@
 """The course of a rehearsal, with queries that do what a test tells them."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -15,7 +15,7 @@ from sparkpoint.runtime.errors import ScriptOver
 from sparkpoint.runtime.execution import LostError
 from sparkpoint.runtime.families import Columns
 from sparkpoint.runtime.identity import Place
-from sparkpoint.runtime.lastread import Part
+from sparkpoint.runtime.lastread import Offsets, Part
 from sparkpoint.runtime.model import ErrorInfo, RehearsalInfo
 from sparkpoint.runtime.options import RehearsalOptions
 from sparkpoint.runtime.rehearsal import Rehearsal
@@ -50,7 +50,7 @@ class Tried(FakeExecution):
         self._rows, self._failure, self._unreadable = rows, failure, unreadable
         self._unrepeatable, self._sources = unrepeatable, sources
         self._refuses = refuses
-        self.asked: Sequence[str | None] | None = None
+        self.asked: Offsets | None = None
 
     def failure(self) -> Sequence[Thrown]:
         return self._failure
@@ -58,12 +58,12 @@ class Tried(FakeExecution):
     def input_rows(self) -> int | None:
         return self._rows
 
-    def unreadable(self, offsets: Sequence[str | None]) -> Sequence[Thrown]:
+    def unreadable(self, offsets: Offsets) -> Sequence[Thrown]:
         self.asked = offsets
         return self._unreadable
 
-    def sources(self) -> Sequence[str]:
-        return self._sources
+    def sources(self) -> Mapping[str, str]:
+        return {str(number): source for number, source in enumerate(self._sources)}
 
     def unrepeatable(self, parts: Sequence[Part]) -> Sequence[Thrown]:
         return self._unrepeatable if parts else ()
@@ -197,7 +197,7 @@ def test_queries_that_make_their_batch_are_compatible_and_the_script_ends_where_
 
     assert (info.savepoint, info.state, info.verdict) == ("tests/job/one", "done", "compatible")
     assert (info.queries["a"].input_rows, info.queries["b"].input_rows) == (7, 0)
-    assert world.executions["b"].asked == ('{"topic":{"0":1}}',)
+    assert world.executions["b"].asked == {"0": '{"topic":{"0":1}}'}
     assert world.session.reset == 1
     assert info.error is None
 
@@ -237,7 +237,7 @@ def test_a_savepoint_of_a_single_querys_checkpoint_is_that_of_the_only_query(
 
     assert info.verdict == "compatible"
     assert list(info.queries) == ["visits"]
-    assert world.executions["visits"].asked == ('{"topic":{"0":1}}',)
+    assert world.executions["visits"].asked == {"0": '{"topic":{"0":1}}'}
 
 
 @pytest.mark.parametrize("ends", [True, False])

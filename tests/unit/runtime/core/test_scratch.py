@@ -51,7 +51,7 @@ def test_it_is_filled_beside_the_epoch_directory_and_removed(
     assert scratch.error is None
     assert scratch.copied is not None
     assert scratch.copied.savepoint == "tests/job/one"
-    starts, ends, more = ('{"topic":{"0":1}}',), ('{"topic":{"0":2}}',), ('{"topic":{"0":3}}',)
+    starts, ends, more = ({"0": f'{{"topic":{{"0":{offset}}}}}'} for offset in (1, 2, 3))
     assert scratch.copied.read == {"idle": LastRead(starts, ends), "busy": LastRead(ends, more)}
     copy = tmp_path / "epoch-3.rehearsal"
     assert scratch.checkpoint("idle") == f"file:{copy}/idle"
@@ -143,7 +143,7 @@ def test_the_log_of_a_query_that_tracks_its_progress_asynchronously_has_gaps(
 
     assert scratch.error is None
     assert scratch.copied is not None
-    starts, ends = ('{"topic":{"0":5}}',), ('{"topic":{"0":8}}',)
+    starts, ends = {"0": '{"topic":{"0":5}}'}, {"0": '{"topic":{"0":8}}'}
     assert scratch.copied.read == {"idle": LastRead(starts, ends)}
 
 
