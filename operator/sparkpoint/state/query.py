@@ -124,23 +124,23 @@ def query_state(
         of = f"operator {operator.id} ({operator.name or 'unnamed'})"
         name = chosen_store(list(views), request.selection.store, of=of)
         by_spark = unreadable(operator, query, files) is not None
-        room = spark_room(manifest) if by_spark else _room(request, operator)
+        store = None if by_spark else open_store(files, query, operator, name)
+        room = _room(request, store) if store else spark_room(manifest)
         with work_folder(request.work_folder, room=room) as folder:
-            if by_spark:
+            if store is None:
                 wanted = Wanted(repository, savepoint, query, views[name])
                 source = _by_spark(wanted, request, folder, progress)
             else:
-                store = open_store(files, query, operator, name)
                 one = _one_key(request, query, operator, name, store.schema)
                 source = _by_us(store, request, folder, progress, one)
             yield StateRows(query.prefix, operator, name, by_spark, source)
 
 
-def _room(request: QueryRequest, operator: OperatorInfo) -> int:
+def _room(request: QueryRequest, store: HdfsStore) -> int:
     """Bytes for the rows, where SQL may go through them more than once: about what they take."""
     if request.statement is None or not may_read_again(request.statement):
         return 0
-    return sum(store.bytes for store in operator.stores)
+    return store.bytes
 
 
 def _check_text(statement: str) -> None:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["TABLE", "check_sql", "may_read_again", "selecting", "sql_batches"]
 
 TABLE = "state"
+_A_TABLE = '"type":"BASE_TABLE"'
+"""In DuckDB's tree of a statement; quotes within texts of the statement are escaped there."""
+_BY_TEXT = re.compile(r"\bquery(_table)?\b", re.IGNORECASE)
 _MEMORY = "512MB"
 _TOGETHER = 8192
 
@@ -60,11 +63,16 @@ def check_sql(sql: str) -> None:
 
 
 def may_read_again(sql: str) -> bool:
-    """Whether it may go through the table more than once: it is named again, or given a name that
-    may be."""
-    return len(re.findall(rf"\b{TABLE}\b", sql, re.IGNORECASE)) > 1 or bool(
-        re.search(r"\bwith\b", sql, re.IGNORECASE)
-    )
+    """Whether it may go through the table more than once: beyond doubt is only what names one table
+    in all. A name that WITH gives counts as one, wherever it is used."""
+    duckdb = _library()
+    try:
+        with duckdb.connect() as connection:
+            (tree,) = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchone()
+    except duckdb.Error:
+        return True
+    # These functions read tables that the tree does not show.
+    return str(tree).count(_A_TABLE) != 1 or bool(_BY_TEXT.search(sql))
 
 
 def _library() -> Any:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet
@@ -145,6 +146,8 @@ def test_sql_answers_with_columns_of_its_own(
         'SELECT count(*) AS n FROM state a JOIN "state" b ON a.key = b.key',
         "WITH rows AS (FROM state) SELECT count(*) AS n FROM rows a JOIN rows b USING (key)",
         "SELECT count(*) // 2 AS n FROM (FROM state UNION ALL FROM state)",
+        "SELECT count(*) AS n FROM state JOIN query_table('state') USING (key)",
+        "SELECT count(*) AS n FROM query('FROM state UNION FROM state')",
     ],
 )
 def test_sql_may_go_through_the_rows_several_times(
@@ -153,6 +156,45 @@ def test_sql_may_go_through_the_rows_several_times(
     here, savepoint, _ = nightly
 
     assert rows_of(here.repository, savepoint, sql=sql) == [{"n": 47}]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"where": "key.state = 'CA'"},
+        {"where": "key.state >= 'B' AND value.state = 'open'"},
+        {"where": "state.key.state = 'CA'"},
+        {"where": "value.state <> 'state' -- state, with nothing from a table"},
+        {"sql": "SELECT state.key, state.value FROM state"},
+        {"sql": "SELECT key, value FROM state, unnest([1]) QUALIFY count(*) OVER () = 1"},
+    ],
+)
+def test_rows_that_are_gone_through_once_need_no_room(
+    here: Setting, monkeypatch: pytest.MonkeyPatch, asked: Mapping[str, str]
+) -> None:
+    rows: dict[Row, Row | None] = {("CA",): ("open",)}
+    key, value = (("state", "string"),), (("state", "string"),)
+    HandMade(here.folder / "ck", {"default": StoreOf(key, value, [rows])}, 1).write()
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=0))
+    monkeypatch.setattr("sparkpoint.state.query._kept", lambda *_: pytest.fail("they are kept"))
+
+    (row,) = rows_of(here.repository, here.captured(), **asked)
+
+    assert (row["key"], row["value"]) == ({"state": "CA"}, {"state": "open"})
+
+
+def test_only_the_store_that_is_asked_for_needs_room(
+    here: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = StoreOf(_KEY, _VALUE, [{("a", 1): (1,)}])
+    large = StoreOf(_KEY, _VALUE, [{(f"key{n}", n): (n,) for n in range(5000)}])
+    HandMade(here.folder / "ck", {"small": small, "large": large}).write()
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=10_000))
+    twice, savepoint = "FROM state WHERE key IN (SELECT key FROM state)", here.captured()
+
+    assert len(rows_of(here.repository, savepoint, store="small", sql=twice)) == 1
+    with pytest.raises(WorkFolderError, match="MiB free"):
+        rows_of(here.repository, savepoint, store="large", sql=twice)
 
 
 def test_sql_may_answer_with_any_type(nightly: tuple[Setting, Savepoint, HandMade]) -> None:
