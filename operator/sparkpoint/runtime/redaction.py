@@ -16,10 +16,14 @@ BLOT: Final = "[redacted]"
 _SENSITIVE: Final = re.compile(
     r"secret|passw(or)?d|passphrase|token|credential|(access|private|api|account)[._-]?key", re.I
 )
-_KEY: Final = re.compile(r"(^|[._-]|(?-i:(?<=[a-z0-9])(?=K)))key$", re.I)
-"""The last word is `key`: STORAGE_KEY and storageKey, and not monkey."""
+_BEGIN: Final = r"(^|[._-]|(?-i:(?<=[a-z0-9])(?=[A-Z])))"
+"""Of a word in STORAGE_KEY and storageKey."""
+_KEY: Final = re.compile(rf"({_BEGIN}|encryption|master|shared|signing|storage)keys?$", re.I)
+"""The last word is `key`, or one that ends like MASTERKEY; and not monkey."""
 _OF_ROWS: Final = re.compile(
-    r"(foreign|join|merge|partition|public|record|row|sort)[._-]?key$", re.I
+    rf"{_BEGIN}(dedup|foreign|group|grouping|join|merge|partition|public|record|row|sort)"
+    r"[._-]?keys?$",
+    re.I,
 )
 """A key that opens nothing. PRIMARY_KEY does: so Azure calls one of two."""
 _HARMLESS: Final = re.compile(
