@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Protocol
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
+from sparkpoint.runtime.asking import Asking, HasSources
 from sparkpoint.runtime.execution import Execution, LostError
 from sparkpoint.runtime.identity import Identity
-from sparkpoint.runtime.lastread import LastRead, Offsets, Part, topics_left
+from sparkpoint.runtime.lastread import LastRead, topics_left
 from sparkpoint.runtime.meaning import Code, NamesUnknownError
 from sparkpoint.runtime.model import ErrorInfo, RehearsedQuery
 from sparkpoint.runtime.queries import StartedQuery, Watched, stop_queries
@@ -19,13 +20,11 @@ from sparkpoint.runtime.scratch import Scratch
 from sparkpoint.runtime.standin import StandIn
 from sparkpoint.runtime.verdict import (
     Thrown,
-    if_it_reads,
     judge,
     judge_refusal,
     means_otherwise,
     not_compared,
     topics_changed,
-    unreadable_offset,
 )
 from sparkpoint.runtime.writing import Launch
 
@@ -56,14 +55,12 @@ _STOPPED = RehearsedQuery(
 )
 
 
-class Tried(Watched, Code, Protocol):
+class Tried(Watched, Code, HasSources, Protocol):
     """What a query must answer to be judged; see execution.py."""
 
     def failure(self) -> Sequence[Thrown]: ...
     def input_rows(self) -> int | None: ...
-    def unreadable(self, offsets: Offsets) -> Sequence[Thrown]: ...
     def sources(self) -> Mapping[str, str]: ...
-    def unrepeatable(self, parts: Sequence[Part]) -> Sequence[Thrown]: ...
 
 
 @dataclass(slots=True)
@@ -75,6 +72,10 @@ class _Trial:
     execution: Tried | None = None
     """None: it is not run, or Spark did not start it."""
     query: StartedQuery | None = None
+    asking: Asking | None = None
+    """None: it has not made its batch."""
+    rows: int = 0
+    """Of that batch."""
     found: RehearsedQuery = field(default_factory=RehearsedQuery)
 
 
@@ -164,42 +165,47 @@ class Trials:
 
     def _ended(self, trial: _Trial) -> None:
         self._look_at(trial)
-        if trial.found.verdict is None and not self._is_closing:
+        if trial.found.verdict is None and trial.asking is None and not self._is_closing:
             self._decide(trial, _STOPPED)
 
     def _look_at(self, trial: _Trial) -> None:
         if trial.execution is None or trial.found.verdict is not None:
             return
         try:
-            found = self._outcome(trial.execution, trial.folder)
+            found = self._outcome(trial, trial.execution)
         except LostError as lost:
             error = ErrorInfo(type="SPARK_LOST", message=str(lost), retry_helps=True)
             found = RehearsedQuery(verdict="unknown", error=error)
         if found is not None:
             self._decide(trial, found)
 
-    def _outcome(self, execution: Tried, folder: str) -> RehearsedQuery | None:
-        if chain := execution.failure():
-            return judge(chain)
-        rows = execution.input_rows()
-        if rows is None:
+    def _outcome(self, trial: _Trial, execution: Tried) -> RehearsedQuery | None:
+        if trial.asking is None:
+            if chain := execution.failure():
+                return judge(chain)
+            self._ask_after_batch(trial, execution)
+        if trial.asking is None or not trial.asking.is_answered:
             return None
-        read = self._read()[folder]
-        if chain := execution.unreadable(read.ends):
-            return unreadable_offset(chain)
-        if chain := execution.unrepeatable(read.parts()):
-            return judge(chain)
-        if chain := execution.unrepeatable(read.earlier_parts()):
-            return if_it_reads(judge(chain))
-        if left := topics_left(read, execution.sources()):
-            return topics_changed(left, rows)
+        return trial.asking.objection() or self._meaning(trial, execution)
+
+    def _ask_after_batch(self, trial: _Trial, execution: Tried) -> None:
+        rows = execution.input_rows()
+        with self._changed:
+            if rows is not None and trial.asking is None:
+                trial.rows = rows
+                trial.asking = Asking(execution, self._read()[trial.folder])
+
+    def _meaning(self, trial: _Trial, execution: Tried) -> RehearsedQuery:
+        """Of a query that Spark runs."""
+        if left := topics_left(self._read()[trial.folder], execution.sources()):
+            return topics_changed(left, trial.rows)
         try:
-            changes = self._changes(execution, folder)
+            changes = self._changes(execution, trial.folder)
         except NamesUnknownError as error:
-            return not_compared(str(error), rows)
+            return not_compared(str(error), trial.rows)
         if changes:
-            return means_otherwise(changes, rows)
-        return RehearsedQuery(verdict="compatible", input_rows=rows)
+            return means_otherwise(changes, trial.rows)
+        return RehearsedQuery(verdict="compatible", input_rows=trial.rows)
 
     def _changes(self, execution: Tried, folder: str) -> tuple[str, ...]:
         copied = self._scratch.copied

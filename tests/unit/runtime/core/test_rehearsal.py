@@ -86,6 +86,19 @@ class Tried(FakeExecution):
         return {}
 
 
+class Slow(Tried):
+    """Its sources answer when they are told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_asked, self.may_answer = threading.Event(), threading.Event()
+
+    def unrepeatable(self, parts: Sequence[Part]) -> Sequence[Thrown]:
+        self.is_asked.set()
+        self.may_answer.wait(5)
+        return ()
+
+
 class Session:
     """As much of a session as is asked for."""
 
@@ -352,6 +365,41 @@ def test_a_batch_that_takes_too_long_is_unknown(world: World) -> None:
 
     assert said(info, "a") == ("unknown", "DEADLINE")
     assert (said(info, "b"), info.verdict) == (("compatible", None), "unknown")
+
+
+@pytest.mark.parametrize("called_off", [True, False])
+def test_sources_that_do_not_answer_hold_no_rehearsal_up(world: World, called_off: bool) -> None:
+    slow = Slow()
+
+    def script() -> None:
+        world.start("a", slow)
+        assert slow.is_asked.wait(60)
+        world.start("b")
+        world.await_decided("b")
+        world.now, world.is_called_off = 0 if called_off else DEADLINE + 1, called_off
+        world.wait()
+
+    info = world.perform(script)
+    slow.may_answer.set()
+
+    assert said(info, "a") == ("unknown", "CALLED_OFF" if called_off else "DEADLINE")
+    assert said(info, "b") == ("compatible", None)
+
+
+def test_a_query_that_ends_after_its_batch_has_the_verdict_of_its_sources(world: World) -> None:
+    slow = Slow()
+
+    def script() -> None:
+        world.start("a", slow)
+        assert slow.is_asked.wait(60)
+        slow.interrupt()
+        assert slow.await_end() is None
+        slow.may_answer.set()
+        world.await_decided("a")
+        world.start("b")
+        world.wait()
+
+    assert said(world.perform(script), "a") == ("compatible", None)
 
 
 def test_a_query_that_somebody_stops_before_its_batch_is_unknown(world: World) -> None:
