@@ -15,7 +15,7 @@ from sparkpoint.runtime.errors import ScriptOver
 from sparkpoint.runtime.execution import LostError
 from sparkpoint.runtime.families import Columns
 from sparkpoint.runtime.identity import Place
-from sparkpoint.runtime.lastread import Offsets, Part
+from sparkpoint.runtime.lastread import LastRead, Offsets, Part
 from sparkpoint.runtime.model import ErrorInfo, RehearsalInfo
 from sparkpoint.runtime.options import RehearsalOptions
 from sparkpoint.runtime.rehearsal import Rehearsal
@@ -234,6 +234,30 @@ def test_every_query_has_its_own_verdict(tmp_path: Path) -> None:
     assert said(info, "d") == ("unknown", "SOURCE_TOPICS_CHANGED")
     assert said(info, "new") == ("compatible", None)
     assert "without state" in str(info.queries["new"].note)
+
+
+def test_an_idle_query_that_reads_elsewhere_is_not_compatible(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The batch before the savepoint had no files, and the one before the stop may have some."""
+
+    class Moved(Tried):
+        def unrepeatable(self, parts: Sequence[Part]) -> Sequence[Thrown]:
+            earlier = ("0", '{"logOffset": 2}', '{"logOffset":3}')
+            return [Thrown("Error", "Wrong basePath /b")] if earlier in parts else ()
+
+    idle = {"0": '{"logOffset":3}'}
+    monkeypatch.setattr("sparkpoint.runtime.scratch.last_read", lambda *_: LastRead(idle, idle))
+    world, files = World(tmp_path), ["FileStreamSource[file:/b]"]
+
+    def script() -> None:
+        world.start("a", Moved(sources=files))
+        world.start("b", Tried(sources=files))
+
+    info = world.perform(script)
+
+    assert said(info, "a") == ("unknown", "SOURCE_PATH_CHANGED")
+    assert said(info, "b") == ("compatible", None)
 
 
 def test_a_savepoint_of_a_single_querys_checkpoint_is_that_of_the_only_query(
