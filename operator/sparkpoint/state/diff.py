@@ -42,6 +42,10 @@ __all__ = ["Change", "DiffRequest", "StoreDiff", "diff_state"]
 _NUMBERED = "-keyWithIndexToValue"
 _ROWS_OF_JOINS = (_NUMBERED, "-keyWithTsToValues", "-tsWithKey")
 
+_SAME_STATE = {"StatefulStreamlineAggregate": "stateStoreSave"}
+"""What an aggregation is in Spark's real-time mode -> the operator that takes over its state, and
+whose state it takes over."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffRequest:
@@ -191,7 +195,8 @@ def _paired(before: dict[_Key, _Side], after: dict[_Key, _Side]) -> Iterator[tup
     """Every store of both; another kind of operator under the same number is another one."""
     for key in dict.fromkeys([*before, *after]):
         one, other = before.get(key), after.get(key)
-        names = {side.operator.name for side in (one, other) if side and side.operator.name}
+        called = (side.operator.name for side in (one, other) if side and side.operator.name)
+        names = {_SAME_STATE.get(name, name) for name in called}
         if len(names) > 1:
             yield key, (one, None)
             yield key, (None, other)
