@@ -34,7 +34,8 @@ class Course:
 def conclude(course: Course) -> RehearsalInfo:
     """The verdict on every query, and the worst of them."""
     queries = {
-        name: query if query.verdict else _undone(course) for name, query in course.found.items()
+        name: query if query.verdict else _undone(query, course)
+        for name, query in course.found.items()
     }
     for folder in course.expected - course.started:
         queries[folder] = _missing(folder, course)
@@ -73,8 +74,12 @@ def _missing(folder: str, course: Course) -> RehearsedQuery:
     return removed(folder)
 
 
-def _undone(course: Course) -> RehearsedQuery:
-    return RehearsedQuery(verdict="unknown", error=_cut_short(course, "Its batch was not done"))
+def _undone(query: RehearsedQuery, course: Course) -> RehearsedQuery:
+    """With rows it has made its batch, and waits for its sources."""
+    waits = query.input_rows is not None
+    what = "Its sources did not take their last batch" if waits else "Its batch was not done"
+    error = _cut_short(course, what)
+    return query.model_copy(update={"verdict": "unknown", "error": error})
 
 
 def _cut_short(course: Course, what: str) -> ErrorInfo:

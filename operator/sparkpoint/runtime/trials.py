@@ -74,8 +74,6 @@ class _Trial:
     query: StartedQuery | None = None
     asking: Asking | None = None
     """None: it has not made its batch."""
-    rows: int = 0
-    """Of that batch."""
     found: RehearsedQuery = field(default_factory=RehearsedQuery)
 
 
@@ -191,21 +189,23 @@ class Trials:
     def _ask_after_batch(self, trial: _Trial, execution: Tried) -> None:
         rows = execution.input_rows()
         with self._changed:
-            if rows is not None and trial.asking is None:
-                trial.rows = rows
+            is_open = trial.asking is None and trial.found.verdict is None
+            if rows is not None and is_open:
+                trial.found = RehearsedQuery(input_rows=rows)
                 trial.asking = Asking(execution, self._read()[trial.folder])
 
     def _meaning(self, trial: _Trial, execution: Tried) -> RehearsedQuery:
         """Of a query that Spark runs."""
+        rows = trial.found.input_rows or 0
         if left := topics_left(self._read()[trial.folder], execution.sources()):
-            return topics_changed(left, trial.rows)
+            return topics_changed(left, rows)
         try:
             changes = self._changes(execution, trial.folder)
         except NamesUnknownError as error:
-            return not_compared(str(error), trial.rows)
+            return not_compared(str(error), rows)
         if changes:
-            return means_otherwise(changes, trial.rows)
-        return RehearsedQuery(verdict="compatible", input_rows=trial.rows)
+            return means_otherwise(changes, rows)
+        return RehearsedQuery(verdict="compatible", input_rows=rows)
 
     def _changes(self, execution: Tried, folder: str) -> tuple[str, ...]:
         copied = self._scratch.copied

@@ -407,6 +407,7 @@ def test_sources_that_do_not_answer_hold_no_rehearsal_up(world: World, called_of
     slow.may_answer.set()
 
     assert said(info, "a") == ("unknown", "CALLED_OFF" if called_off else "DEADLINE")
+    assert "Its sources did not take their last batch" in str(info.queries["a"].error)
     assert said(info, "b") == ("compatible", None)
 
 
