@@ -7,12 +7,12 @@ batch once more, and only then for a new one.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sparkpoint.checkpoint.logs import file_source_offset, parse_offsets
 
-__all__ = ["LastRead", "Offsets", "Part", "last_read", "topics_left"]
+__all__ = ["LastRead", "Offsets", "Part", "last_read", "sources_left", "topics_left"]
 
 Offsets = Mapping[str, str | None]
 """By what the offset log calls a source: its number, or the name that the code gives it."""
@@ -50,6 +50,12 @@ def last_read(before: bytes | None, offsets: bytes, number: int) -> LastRead:
     ends = dict(parse_offsets(offsets, number).sources)
     starts = dict(parse_offsets(before, number - 1).sources) if before is not None else {}
     return LastRead(starts, ends)
+
+
+def sources_left(read: LastRead, sources: Iterable[str]) -> list[str]:
+    """Sources with offsets that the code has no more. Spark refuses another number of sources, but
+    takes one with another name for a new one, and reads that from its beginning."""
+    return sorted({name for name, end in read.ends.items() if end is not None} - set(sources))
 
 
 def topics_left(read: LastRead, sources: Mapping[str, str]) -> list[str]:

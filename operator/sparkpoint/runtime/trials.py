@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from sparkpoint.runtime.asking import Asking, HasSources
 from sparkpoint.runtime.execution import Execution, LostError
 from sparkpoint.runtime.identity import Identity
-from sparkpoint.runtime.lastread import LastRead, topics_left
+from sparkpoint.runtime.lastread import LastRead, sources_left, topics_left
 from sparkpoint.runtime.meaning import Code, NamesUnknownError
 from sparkpoint.runtime.model import ErrorInfo, RehearsedQuery
 from sparkpoint.runtime.queries import StartedQuery, Watched, stop_queries
@@ -24,6 +24,7 @@ from sparkpoint.runtime.verdict import (
     judge_refusal,
     means_otherwise,
     not_compared,
+    sources_changed,
     topics_changed,
 )
 from sparkpoint.runtime.writing import Launch
@@ -197,7 +198,10 @@ class Trials:
     def _meaning(self, trial: _Trial, execution: Tried) -> RehearsedQuery:
         """Of a query that Spark runs."""
         rows = trial.found.input_rows or 0
-        if left := topics_left(self._read()[trial.folder], execution.sources()):
+        read, sources = self._read()[trial.folder], execution.sources()
+        if left := sources_left(read, sources):
+            return sources_changed(left, rows)
+        if left := topics_left(read, sources):
             return topics_changed(left, rows)
         try:
             changes = self._changes(execution, trial.folder)

@@ -21,6 +21,7 @@ __all__ = [
     "not_compared",
     "not_reached",
     "removed",
+    "sources_changed",
     "topics_changed",
     "unreadable_offset",
     "weigh",
@@ -221,6 +222,18 @@ def removed(folder: str) -> RehearsedQuery:
         remedy="Start the query again under its old name, or restore a savepoint without it.",
     )
     return RehearsedQuery(verdict="incompatible", error=error)
+
+
+def sources_changed(left: Sequence[str], rows: int) -> RehearsedQuery:
+    """A query without a source that it had, by the name of it."""
+    error = ErrorInfo(
+        type="SOURCES_CHANGED",
+        message=f"The savepoint has offsets of the source {', '.join(left)}, and the code has none "
+        "of that name: Spark reads it no further, and whatever is new to it from its beginning, "
+        "also what it has read under another name.",
+        remedy=f"If it is left out for good, go on; else give it its name back, {_ANEW}.",
+    )
+    return RehearsedQuery(verdict="unknown", error=error, input_rows=rows)
 
 
 def topics_changed(left: Sequence[str], rows: int) -> RehearsedQuery:

@@ -47,6 +47,7 @@ CHANGES = {
 NAMED = {
     "named": ("compatible", None),
     "named-elsewhere": ("incompatible", "SOURCE_PATH_CHANGED"),
+    "named-otherwise": ("unknown", "SOURCES_CHANGED"),
 }
 """The same of queries whose source has a name, by which the offset log knows it."""
 EVOLUTION = "spark.sql.streaming.queryEvolution.enableSourceEvolution"

@@ -63,6 +63,8 @@ def frame_of(name):
             return totals(events(name="events"), "k")
         case "named-elsewhere":
             return totals(events(f"{source}-elsewhere", name="events"), "k")
+        case "named-otherwise":
+            return totals(events(name="visits"), "k")
         case "two":
             return totals(events().unionByName(events()), "k")
         case "source":

@@ -44,11 +44,12 @@ class Tried(FakeExecution):
         unreadable: Sequence[Thrown] = (),
         unrepeatable: Sequence[Thrown] = (),
         refuses: str | None = None,
-        sources: Sequence[str] = ("KafkaV2[Subscribe[topic]]",),
+        sources: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__()
         self._rows, self._failure, self._unreadable = rows, failure, unreadable
-        self._unrepeatable, self._sources = unrepeatable, sources
+        self._unrepeatable = unrepeatable
+        self._sources = sources or {"0": "KafkaV2[Subscribe[topic]]"}
         self._refuses = refuses
         self.asked: Offsets | None = None
 
@@ -63,7 +64,7 @@ class Tried(FakeExecution):
         return self._unreadable
 
     def sources(self) -> Mapping[str, str]:
-        return {str(number): source for number, source in enumerate(self._sources)}
+        return self._sources
 
     def unrepeatable(self, parts: Sequence[Part]) -> Sequence[Thrown]:
         return self._unrepeatable if parts else ()
@@ -216,13 +217,14 @@ def test_queries_that_make_their_batch_are_compatible_and_the_script_ends_where_
 
 
 def test_every_query_has_its_own_verdict(tmp_path: Path) -> None:
-    world = World(tmp_path, folders=["a", "b", "c", "d"])
+    world = World(tmp_path, folders=["a", "b", "c", "d", "e"])
 
     def script() -> None:
         world.start("a", Tried(rows=None, failure=[SCHEMA]))
         world.start("b", Tried(unreadable=[Thrown("MappingException", "no")]))
         world.start("c", Tried(unrepeatable=[Thrown("Error", "Wrong basePath /b for /a/1.json")]))
-        world.start("d", Tried(sources=["KafkaV2[Subscribe[other, more]]"]))
+        world.start("d", Tried(sources={"0": "KafkaV2[Subscribe[other, more]]"}))
+        world.start("e", Tried(sources={"events": "KafkaV2[Subscribe[topic]]"}))
         world.start("new")
 
     info = world.perform(script)
@@ -232,6 +234,7 @@ def test_every_query_has_its_own_verdict(tmp_path: Path) -> None:
     assert said(info, "b") == ("incompatible", "SOURCE_KIND_CHANGED")
     assert said(info, "c") == ("incompatible", "SOURCE_PATH_CHANGED")
     assert said(info, "d") == ("unknown", "SOURCE_TOPICS_CHANGED")
+    assert said(info, "e") == ("unknown", "SOURCES_CHANGED")
     assert said(info, "new") == ("compatible", None)
     assert "without state" in str(info.queries["new"].note)
 
@@ -248,7 +251,7 @@ def test_an_idle_query_that_reads_elsewhere_is_not_compatible(
 
     idle = {"0": '{"logOffset":3}'}
     monkeypatch.setattr("sparkpoint.runtime.scratch.last_read", lambda *_: LastRead(idle, idle))
-    world, files = World(tmp_path), ["FileStreamSource[file:/b]"]
+    world, files = World(tmp_path), {"0": "FileStreamSource[file:/b]"}
 
     def script() -> None:
         world.start("a", Moved(sources=files))
