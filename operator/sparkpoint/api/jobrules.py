@@ -30,7 +30,7 @@ from sparkpoint.api.policies import (
 from sparkpoint.api.rules import Rule, exactly_one, rule, rule_about_keys, transition, without_user
 from sparkpoint.api.scalars import LONGEST_JOB_NAME, OnDelete
 
-__all__ = ["JOB_RULES"]
+__all__ = ["JOB_RULES", "LONGEST_STOP"]
 
 _RETENTION = ("last", "hourly", "daily", "weekly", "monthly", "max_age")
 
@@ -82,7 +82,7 @@ _FOREIGN = "correct the name, or move it to hadoopConf"
 _PREFIXED = "leave out the prefix spark.hadoop, or move it to sparkConf"
 _OWNED = ", ".join(f"'{key}'" for key in sorted(OWNED_CONF))
 
-_LONGEST_STOP: Final = 86400.0
+LONGEST_STOP: Final = 86400.0
 """Seconds: the bound of the agent, which the process of a driver has without these models."""
 _NAME = re.compile(rf"[a-z]([-a-z0-9]{{0,{LONGEST_JOB_NAME - 2}}}[a-z0-9])?")
 
@@ -132,7 +132,7 @@ _POLICIES = (
         # CEL's durations know no days.
         lambda kept: (
             kept.timeout == "1d"
-            or ("d" not in kept.timeout and kept.timeout.seconds <= _LONGEST_STOP)
+            or ("d" not in kept.timeout and kept.timeout.seconds <= LONGEST_STOP)
         ),
         field="timeout",
         cel="self.timeout == '1d' || "

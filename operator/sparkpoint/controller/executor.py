@@ -7,6 +7,7 @@ from typing import assert_never
 
 from sparkpoint.api.errors import InvalidResourceError
 from sparkpoint.api.job import JobSpec
+from sparkpoint.api.jobrules import LONGEST_STOP
 from sparkpoint.controller import objects, revisions
 from sparkpoint.controller.agents import Agent, Dial
 from sparkpoint.controller.cluster import (
@@ -213,7 +214,8 @@ class Executor:
         spec = seen.intent.spec
         if spec is None:
             return StopRequest()
-        budget = spec.checkpoint.timeout.seconds
+        # An earlier operator may have accepted more.
+        budget = min(spec.checkpoint.timeout.seconds, LONGEST_STOP)
         repository = objects.repository_of(spec)
         if action.savepoint is None or operation is None or repository is None:
             return StopRequest(budget_seconds=budget)

@@ -6,8 +6,9 @@ typing mistake never keeps a job from being healed.
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -52,26 +53,50 @@ def accept(
 ) -> Acceptance:
     """Judge a spec; with the former one also the change. `unsafe_pods`: they are allowed."""
     old = former.model_dump(mode="json", by_alias=True, exclude_none=True) if former else None
-    templates = _template_errors(spec, unsafe_pods=unsafe_pods)
-    errors: Sequence[FieldError] = [*validate(spec, old=old), *templates]
-    if errors:
-        return Acceptance(spec=None, errors=tuple(errors))
+    templates = _templates_of(spec)
+    errors: Sequence[FieldError] = [*validate(spec, old=old), *template_errors(templates)]
+    if errors and old is not None:
+        errors = [error for error in errors if not _is_kept(error, spec, old)]
+    # What is no more allowed is not so for those who had it before, either.
+    unsafe = [] if unsafe_pods else unsafe_templates(templates)
+    if errors or unsafe:
+        return Acceptance(spec=None, errors=(*errors, *unsafe))
     return Acceptance(spec=JobSpec.model_validate(spec))
 
 
-def _template_errors(spec: Mapping[str, Any], *, unsafe_pods: bool) -> list[FieldError]:
-    """Of pod templates, as far as they are objects at all: a mistake elsewhere does not hide them.
+def _is_kept(error: FieldError, spec: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
+    """Whether an earlier operator has accepted the very same, and nobody has changed it since.
 
-    What is found here need not be found when a driver is to be made, after the one before it was
-    stopped.
+    So does the API server: a rule that is new would else take every other wish from the job.
+    """
+    before = [*validate(old), *template_errors(_templates_of(old))]
+    return error in before and _at(error.path, spec) == _at(error.path, old)
+
+
+def _at(path: str, spec: Mapping[str, Any]) -> Any:
+    """What a mistake is about; None if it is not there."""
+    value: Any = {"spec": spec}
+    for name, inner in re.findall(r"([^.\[\]]+)|\[([^\]]*)\]", path):
+        if isinstance(value, Mapping):
+            value = value.get(name or inner)
+        elif isinstance(value, list | tuple) and inner.isdecimal() and int(inner) < len(value):
+            value = value[int(inner)]
+        else:
+            return None
+    return value
+
+
+def _templates_of(spec: Mapping[str, Any]) -> JobSpec:
+    """Pod templates, as far as they are objects at all: a mistake elsewhere does not hide theirs.
+
+    What is found in them here need not be found when a driver is to be made, after the one before
+    it was stopped.
     """
     driver, executor = _template(spec, "driver"), _template(spec, "executor")
-    judged = JobSpec.model_construct(
+    return JobSpec.model_construct(
         driver=Driver.model_construct(pod_template=driver),
         executor=Executor.model_construct(pod_template=executor),
     )
-    unsafe = [] if unsafe_pods else unsafe_templates(judged)
-    return [*template_errors(judged), *unsafe]
 
 
 def _template(spec: Mapping[str, Any], role: str) -> dict[str, Any]:
@@ -143,8 +168,16 @@ def kept_wish(
         restore=_kept_restore(record),
         adopt=operation.adopt if operation is not None else None,
         deleting=deleting,
-        policy=policy,
+        policy=_kept_policy(record, policy),
     )
+
+
+def _kept_policy(record: Record, policy: Policy) -> Policy:
+    """The stored one may be older than what the operation under way is tried by."""
+    operation = record.operation
+    if operation is None or bool(operation.strict) is policy.strict:
+        return policy
+    return replace(policy, compatibility="Strict" if operation.strict else "Enforce")
 
 
 def _kept_restore(record: Record) -> RestoreWish | None:

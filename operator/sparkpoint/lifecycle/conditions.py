@@ -357,6 +357,10 @@ def _degraded(world: World, around: Circumstances) -> Condition:
     unread = _not_adopted(record)
     if unread:
         return _true(Aspect.DEGRADED, Reason.NOT_ADOPTED, unread)
+    if record.repeats_trial and record.operation is not None:
+        words = f"{record.operation.message} Nothing is started, and it is tried again. "
+        remedy = _REMEDIES[Reason.NOT_PREPARED]
+        return _true(Aspect.DEGRADED, Reason.NOT_PREPARED, words + remedy)
     waits = stranded(world)
     if waits:
         return _true(Aspect.DEGRADED, Reason.NODE_LOST, waits)

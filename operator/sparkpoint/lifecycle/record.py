@@ -165,6 +165,11 @@ class Operation:
     message: str = ""
 
     @property
+    def has_adopted(self) -> bool:
+        """It begins from what it has captured itself: another one would capture that anew."""
+        return self.adopt is not None and self.captured
+
+    @property
     def moves(self) -> bool:
         """What it captures is not what the target begins from, but what that is made of."""
         return self.kind is Kind.REPARTITION and self.launches == 1
@@ -278,6 +283,18 @@ class Record:
     """A commit of the present epoch was seen: its directory is not empty any more."""
     removed: bool = False
     """A job that is being deleted needs nothing more."""
+
+    @property
+    def repeats_trial(self) -> bool:
+        """What a Start has adopted is tried once more, as the trial before has come to nothing."""
+        operation = self.operation
+        return (
+            operation is not None
+            and operation.phase is Phase.PREPARE
+            and operation.has_adopted
+            and operation.tries > 0
+            and self.due is not None
+        )
 
     def references(self) -> frozenset[str]:
         """Savepoints that must not be deleted."""

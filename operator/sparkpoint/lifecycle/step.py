@@ -3,12 +3,12 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from sparkpoint.lifecycle.actions import Action, Event
+from sparkpoint.lifecycle.actions import Action, DeletePod, Event
 from sparkpoint.lifecycle.changes import is_of_wish
 from sparkpoint.lifecycle.naming import operation_id, savepoint_name
 from sparkpoint.lifecycle.phases import PLANS, Kind, Phase, following
 from sparkpoint.lifecycle.record import Begin, Held, Operation, Outcome, Record, Result, Run
-from sparkpoint.lifecycle.world import World
+from sparkpoint.lifecycle.world import WorkerState, World
 
 __all__ = [
     "SOON",
@@ -16,6 +16,7 @@ __all__ = [
     "advance",
     "backoff",
     "begin",
+    "earlier_tries",
     "finish",
     "held_back",
     "hold",
@@ -56,6 +57,15 @@ def wait(
         actions=actions,
         events=events,
         wake=wake,
+    )
+
+
+def earlier_tries(world: World) -> tuple[Action, ...]:
+    """What is tried for as long as it takes must not leave a pod of each try behind."""
+    return tuple(
+        DeletePod(name=each.name, uid=each.uid)
+        for each in world.workers
+        if each.state is not WorkerState.RUNNING and not each.deleting
     )
 
 

@@ -19,6 +19,8 @@ __all__ = ["Asking", "HasSources"]
 class HasSources(Protocol):
     """What must answer; see execution.py."""
 
+    def gather_jobs(self) -> None: ...
+    def cancel_jobs(self) -> None: ...
     def unreadable(self, offsets: Offsets) -> Sequence[Thrown]: ...
     def unrepeatable(self, parts: Sequence[Part]) -> Sequence[Thrown]: ...
 
@@ -40,8 +42,14 @@ class Asking:
         """What keeps the query from going on; raises what was raised when they were asked."""
         return self._answer.result()
 
+    def leave(self) -> None:
+        """Wait no more: what Spark does for it would hold the real queries up."""
+        if not self.is_answered:
+            self._execution.cancel_jobs()
+
     def _ask(self) -> None:
         try:
+            self._execution.gather_jobs()
             self._answer.set_result(self._found())
         # The outermost loop of this thread: it is raised where the answer is looked at.
         except Exception as error:

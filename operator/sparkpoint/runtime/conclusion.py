@@ -66,11 +66,13 @@ def _hindrance(course: Course) -> Hindrance | None:
 def _missing(folder: str, course: Course) -> RehearsedQuery:
     error = course.script.error
     if error is not None:
-        return not_reached(folder, f"the script failed before: {error.type}: {error.message}")
+        why = f"the script failed before: {error.type}: {error.message}"
+        return not_reached(folder, why, retry_helps=error.retry_helps)
     if course.cut_short is not None:
-        return not_reached(folder, _cut_short(course, "the script was not done").message)
+        late = _cut_short(course, "the script was not done")
+        return not_reached(folder, late.message, retry_helps=late.retry_helps)
     if course.not_seen is not None:
-        return not_reached(folder, course.not_seen)
+        return not_reached(folder, course.not_seen, retry_helps=False)
     return removed(folder)
 
 

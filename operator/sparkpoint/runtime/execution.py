@@ -223,6 +223,25 @@ class Execution:
             progress = self._query.lastProgress()
             return None if progress is None else int(progress.numInputRows())
 
+    def gather_jobs(self) -> None:
+        """Whatever Spark does for this thread from here on is known as done for this query's
+        sources: a long list of files is a job."""
+        with answered():
+            self._context().setJobGroup(self._group, f"Asks the sources of {self.id}", True)
+
+    def cancel_jobs(self) -> None:
+        """End what was gathered, and whatever is still to come of it."""
+        with answered():
+            self._context().cancelJobGroupAndFutureJobs(self._group)
+
+    def _context(self) -> "JavaObject":
+        context: JavaObject = self._execution.sparkSession().sparkContext()
+        return context
+
+    @property
+    def _group(self) -> str:
+        return f"sparkpoint-sources-{self.run_id}"
+
     def unreadable(self, offsets: Offsets) -> list[Thrown]:
         """What a source makes of an offset that it cannot read; nothing if all of them can.
 

@@ -351,8 +351,8 @@ class RunningJob:
 
     def seed(self, identity: Identity, file_sink: str) -> None:
         """Make a fork's new sink one that Spark can read."""
-        endpoint = self._options.endpoint_url
-        prepare_sink(self._directory, identity.folder, file_sink, endpoint_url=endpoint)
+        job, endpoint = self._options.job, self._options.endpoint_url
+        prepare_sink(self._directory, identity.folder, file_sink, job=job, endpoint_url=endpoint)
         # Before the first batch reaches it: from here on the driver may be gone at any moment.
         sink = QuerySink(kind="file", uri=file_sink)
         leave_note(self._directory, identity.folder, sink, endpoint_url=endpoint)

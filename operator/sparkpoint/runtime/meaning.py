@@ -41,6 +41,10 @@ _METADATA = "/_metadata/v2"
 class NamesUnknownError(Exception):
     """Names could not be compared: then nobody knows whether the state means what it meant."""
 
+    def __init__(self, message: str, *, retry_helps: bool = False) -> None:
+        super().__init__(message)
+        self.retry_helps = retry_helps
+
 
 class Code(Protocol):
     """The code that runs, as far as it tells names; see execution.py."""
@@ -57,12 +61,12 @@ class StateNames:
         self._checkpoint, self._operators = checkpoint, operators
         self._before: Names = {}
         self._planned: Names = {}
-        self._error: str | None = None
+        self._error: NamesUnknownError | None = None
         try:
             self._planned = self._kept()
             self._before = {**self._told(), **self._planned}
         except (CheckpointError, StorageError) as error:
-            self._error = str(error)
+            self._error = NamesUnknownError(str(error), retry_helps=error.retry_helps)
         self._asking = threading.Lock()
         self._changes: tuple[str, ...] | None = None
 
@@ -74,9 +78,9 @@ class StateNames:
         with self._asking:
             if self._changes is None and self._error is None:
                 self._find(code)
-            if self._changes is None:
-                raise NamesUnknownError(self._error)
-            return self._changes
+            if self._error is not None:
+                raise self._error
+            return self._changes or ()
 
     def _find(self, code: Code) -> None:
         if not self._operators:
@@ -94,11 +98,13 @@ class StateNames:
             # What Spark has written down is nearer to the state than a plan.
             after = {**planned, **self._told()}
             if missing := self._before.keys() - after.keys():
-                self._error = f"the code does not tell the {min(missing)}"
+                self._error = NamesUnknownError(f"the code does not tell the {min(missing)}")
                 return
             self._changes = tuple(changes_between(self._before, after))
-        except (LostError, CheckpointError, StorageError) as error:
-            self._error = str(error)
+        except LostError as lost:
+            self._error = NamesUnknownError(str(lost), retry_helps=True)
+        except (CheckpointError, StorageError) as error:
+            self._error = NamesUnknownError(str(error), retry_helps=error.retry_helps)
 
     def _told(self) -> Names:
         names: dict[str, tuple[str, ...]] = {}

@@ -18,14 +18,19 @@ _SENSITIVE: Final = re.compile(
 )
 _BEGIN: Final = r"(^|[._-]|(?-i:(?<=[a-z0-9])(?=[A-Z])))"
 """Of a word in STORAGE_KEY and storageKey."""
-_KEY: Final = re.compile(rf"({_BEGIN}|encryption|master|shared|signing|storage)keys?$", re.I)
-"""The last word is `key`, or one that ends like MASTERKEY; and not monkey."""
-_OF_ROWS: Final = re.compile(
-    rf"{_BEGIN}(dedup|foreign|group|grouping|join|merge|partition|public|record|row|sort)"
-    r"[._-]?keys?$",
+_KEY: Final = re.compile(
+    rf"({_BEGIN}|aes|auth|cryption|hmac|jwt|master|root|sas|shared|signing|ssl|storage"
+    r"|subscription|tls)keys?$",
     re.I,
 )
-"""A key that opens nothing. PRIMARY_KEY does: so Azure calls one of two."""
+"""The last word is `key`, or one that ends like MASTERKEY; and not monkey."""
+_OF_ROWS: Final = re.compile(
+    rf"{_BEGIN}((dedup|foreign|join|merge|partition|public|record|row|sort)[._-]?keys?"
+    r"|(bucket|business|cluster(ing)?|dedupe|deduplication|group(ing)?|natural|primary|unique)"
+    r"[._-]?keys)$",
+    re.I,
+)
+"""A key that opens nothing. PRIMARY_KEY does: so Azure calls one of two. Several are columns."""
 _HARMLESS: Final = re.compile(
     r"(file|path|dir|directory|provider|class|type|enabled|name|renewer)s?$", re.I
 )

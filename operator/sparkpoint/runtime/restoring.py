@@ -12,6 +12,7 @@ from sparkpoint.checkpoint.sink import SINK_LOG, read_sink_log
 from sparkpoint.runtime.explaining import explain, is_foreseen
 from sparkpoint.runtime.model import ErrorInfo
 from sparkpoint.runtime.options import RestoreOptions
+from sparkpoint.runtime.seeding import OTHERS_OUTPUT
 from sparkpoint.savepoint import MaterializeRequest, Mode, Repository, Savepoint
 from sparkpoint.savepoint.errors import NoQueryError, SinkConflictError
 from sparkpoint.savepoint.manifest import Manifest
@@ -122,9 +123,7 @@ def _check_not_ours(found: Savepoint, mode: Mode) -> None:
             raise SinkConflictError(
                 f"{found.key} is a savepoint of another job, taken while batch {query.batch + 1} "
                 f"of query {query.prefix} was in flight: to do it again for its state, it would "
-                f"have to be cut from that job's output in {query.sink.uri}. Restore it with "
-                "`sink: Fork`, and let the script write elsewhere; or suspend that job, and resume "
-                "from the savepoint that this takes."
+                f"have to be cut from that job's output in {query.sink.uri}. {OTHERS_OUTPUT}"
             )
 
 

@@ -20,16 +20,25 @@ from sparkpoint.savepoint.sinks import SinkAction, apply_sink, cut_log
 from sparkpoint.storage import Store, open_store
 from sparkpoint.storage.errors import StorageError
 
-__all__ = ["prepare_sink"]
+__all__ = ["OTHERS_OUTPUT", "prepare_sink"]
+
+OTHERS_OUTPUT = (
+    "Restore it with `sink: Fork`, and let the script write elsewhere; or suspend that job, and "
+    "resume from the savepoint that this takes."
+)
+"""What to do about a batch in flight of another job."""
 
 logger = logging.getLogger("sparkpoint.runtime")
 
 
-def prepare_sink(epoch: Store, folder: str, sink_uri: str, *, endpoint_url: str | None) -> None:
-    """For a query that begins from a savepoint and has not committed anything since.
+def prepare_sink(
+    epoch: Store, folder: str, sink_uri: str, *, job: str, endpoint_url: str | None
+) -> None:
+    """For a query of the job that begins from a savepoint and has not committed anything since.
 
     SinkConflictError if its sink knows batches that it has not begun: Spark would skip them, and
-    lose their state too. CannotRewindError or StorageError if one is to be cut and cannot be.
+    lose their state too; or if one is to be cut that may be another job's. CannotRewindError or
+    StorageError if it cannot be.
     """
     marker = read_marker(epoch)
     if marker is None or folder not in marker.query_ids:
@@ -57,6 +66,7 @@ def prepare_sink(epoch: Store, folder: str, sink_uri: str, *, endpoint_url: str 
             "the script write elsewhere, or to where the savepoint's own output is."
         )
     if log.latest == begun > batch and lacks_state():
+        _check_ours(marker, job, folder, sink.uri, begun)
         _cut(folder, sink, names, batch)
     if marker.mode == Mode.FORK.value:
         _seed(folder, sink, log, batch)
@@ -70,6 +80,16 @@ def _seed(folder: str, sink: Store, log: SinkLog, batch: int) -> None:
     created = tuple((f"{SINK_LOG}/{name}", data) for name, data in seeds.items())
     apply_sink(SinkAction(folder, sink.uri, create=created), sink)
     logger.info("Query %s: the log of its new sink %s begins at batch %d", folder, sink.uri, batch)
+
+
+def _check_ours(marker: Marker, job: str, folder: str, uri: str, batch: int) -> None:
+    """What another job has written is not ours to cut: it may have committed the batch since."""
+    if marker.key is not None and not marker.key.startswith(f"{job}/"):
+        raise SinkConflictError(
+            f"{marker.key} is a savepoint of another job, taken while batch {batch} of query "
+            f"{folder} was in flight: to do it again for its state, it would have to be cut from "
+            f"the output in {uri}, which may be that job's. {OTHERS_OUTPUT}"
+        )
 
 
 def _cut(folder: str, sink: Store, names: list[str], batch: int) -> None:

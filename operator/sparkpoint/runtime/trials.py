@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -144,8 +145,12 @@ class Trials:
         """Stop whatever runs; nothing is decided any more."""
         with self._changed:
             self._is_closing = True
-            queries = [trial.query for trial in self._trials.values() if trial.query]
-        stop_queries(queries, budget=budget)
+            trials = list(self._trials.values())
+        for trial in trials:
+            if trial.asking is not None:
+                with suppress(LostError):
+                    trial.asking.leave()
+        stop_queries([trial.query for trial in trials if trial.query], budget=budget)
 
     def _start(self, trial: _Trial, identity: Identity, launch: Launch) -> None:
         checkpoint = self._scratch.checkpoint(trial.folder)
@@ -206,7 +211,7 @@ class Trials:
         try:
             changes = self._changes(execution, trial.folder)
         except NamesUnknownError as error:
-            return not_compared(str(error), rows)
+            return not_compared(str(error), rows, retry_helps=error.retry_helps)
         if changes:
             return means_otherwise(changes, rows)
         return RehearsedQuery(verdict="compatible", input_rows=rows)

@@ -257,24 +257,25 @@ def means_otherwise(changes: Sequence[str], rows: int) -> RehearsedQuery:
     return RehearsedQuery(verdict="unknown", error=error, input_rows=rows)
 
 
-def not_compared(why: str, rows: int) -> RehearsedQuery:
+def not_compared(why: str, rows: int, *, retry_helps: bool) -> RehearsedQuery:
     """A query that Spark runs, and of whose state nobody knows whether it means what it meant."""
     error = ErrorInfo(
         type="NAMES_NOT_COMPARED",
         message="Spark goes by types and takes the state, but what its columns and variables are "
         f"called could not be compared: {why}"[:_LONGEST],
         remedy=_UNFORESEEN,
-        retry_helps=True,
+        retry_helps=retry_helps,
     )
     return RehearsedQuery(verdict="unknown", error=error, input_rows=rows)
 
 
-def not_reached(folder: str, why: str) -> RehearsedQuery:
+def not_reached(folder: str, why: str, *, retry_helps: bool) -> RehearsedQuery:
     """A query of the savepoint of which nobody knows whether the script would start it."""
     error = ErrorInfo(
         type="NOT_REACHED",
         message=f"Whether the script starts the query {folder!r} of the savepoint was not seen: "
         f"{why}",
+        retry_helps=retry_helps,
     )
     return RehearsedQuery(verdict="unknown", error=error)
 

@@ -18,7 +18,7 @@ from sparkpoint.savepoint.contents import Mode
 from sparkpoint.savepoint.errors import SinkConflictError
 from sparkpoint.savepoint.manifest import Manifest, QueryInfo
 from sparkpoint.storage import Entry, Store
-from sparkpoint.storage.errors import AlreadyExistsError, StorageError
+from sparkpoint.storage.errors import AlreadyExistsError, NotFoundError, StorageError
 
 __all__ = [
     "SinkAction",
@@ -83,7 +83,7 @@ def plan_sinks(
             continue
         action = _plan(query, store, mode=mode, policy=policy)
         if action is not None:
-            if policy is not SinkPolicy.TRUNCATE and mode is Mode.RESUME and query.pending:
+            if policy is not SinkPolicy.TRUNCATE and mode is Mode.RESUME and _cuts(action):
                 _check_not_gone_on(query, store, origin)
             actions.append(action)
     return actions
@@ -133,24 +133,41 @@ def _plan(query: QueryInfo, store: Store, *, mode: Mode, policy: SinkPolicy) -> 
     return cut_log(query.prefix, store.uri, files, batch=last, committed=query.batch)
 
 
+def _cuts(action: SinkAction) -> bool:
+    """Whether it takes output away, and not only what somebody left behind."""
+    return any(not path.rsplit("/", 1)[-1].startswith(".") for path in action.delete)
+
+
 def _check_not_gone_on(query: QueryInfo, store: Store, origin: Store | None) -> None:
     """Refuse to cut the batch that was in flight from under a query that runs yet."""
+    if origin is None:
+        return
     begun = query.batch + 1
-    if origin is not None and _has_committed(origin.child(query.prefix), query.id, begun):
+    try:
+        has_gone_on = _has_committed(origin.child(query.prefix), query.id, begun)
+    except StorageError as error:
+        raise SinkConflictError(
+            f"{store.uri} has batch {begun}, which was in flight when the savepoint was taken. "
+            f"Whether the query has committed it since cannot be seen: {error} If it runs no more, "
+            "say --sink-policy truncate; else restore with --mode fork, to another sink."
+        ) from error
+    if has_gone_on:
         raise SinkConflictError(
             f"{store.uri} has batch {begun}, which was in flight when the savepoint was taken, and "
             f"the query has committed it since in {origin.uri}: it has gone on, and its output is "
             "not cut unasked. To try something, restore with --mode fork; to go back, stop the "
-            "query and restore with --mode rewind and --sink-policy truncate."
+            "query and restore with --mode rewind and --sink-policy truncate. If this is a copy of "
+            "its output, say --sink-policy truncate."
         )
 
 
 def _has_committed(checkpoint: Store, query_id: str, batch: int) -> bool:
+    """What is not there, or is of another query, goes on elsewhere, if at all."""
     try:
         checkpoint.stat(f"commits/{batch}")
         return parse_query_id(checkpoint.read("metadata")) == query_id
-    except (StorageError, CheckpointError):
-        return False  # what is not there, or cannot be looked at, goes on nowhere that we know
+    except (NotFoundError, CheckpointError):
+        return False
 
 
 def cut_log(

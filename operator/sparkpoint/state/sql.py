@@ -22,7 +22,7 @@ __all__ = ["TABLE", "check_sql", "may_read_again", "selecting", "sql_batches"]
 TABLE = "state"
 _A_TABLE = '"type":"BASE_TABLE"'
 """In DuckDB's tree of a statement; quotes within texts of the statement are escaped there."""
-_BY_TEXT = re.compile(r"\bquery(_table)?\b", re.IGNORECASE)
+_BY_TEXT = re.compile(r"\b(query(_table)?|histogram(_values)?)\b", re.IGNORECASE)
 _MEMORY = "512MB"
 _TOGETHER = 8192
 

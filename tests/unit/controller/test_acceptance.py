@@ -2,9 +2,15 @@
 
 from typing import Any
 
-from sparkpoint.controller.wishes import accept
+import pytest
+
+from sparkpoint.api.job import JobSpec
+from sparkpoint.controller.wishes import accept, kept_wish
+from sparkpoint.lifecycle.phases import Kind, Phase
+from sparkpoint.lifecycle.world import Policy
 from sparkpoint.runtime.model import EndReason
 from tests.unit.controller.simulation import SPEC, Simulation
+from tests.unit.lifecycle.worlds import A, during, empty
 
 BAD = {"spec": {"tolerations": "all", "containers": [{"command": ["sh"]}]}}
 NEW_CODE = {"application": {"script": {"path": "/opt/job/better.py"}}}
@@ -78,3 +84,75 @@ def test_a_savepoint_that_nobody_knows_the_place_of_is_told_and_waited_for() -> 
     simulation.settle(simulation.is_running, passes=400)
 
     assert simulation.status["restoredFrom"]["name"] == "shop/other/noon"
+
+
+def _accepted_before(**changes: Any) -> JobSpec:
+    """A spec that an operator has accepted which did not know today's rules."""
+    return JobSpec.model_validate({**SPEC, **changes})
+
+
+_LONG = {"checkpoint": {**SPEC["checkpoint"], "timeout": "48h"}}
+_DEADLINE = {"podTemplate": {"spec": {"activeDeadlineSeconds": 9}}}
+
+
+@pytest.mark.parametrize(
+    ("before", "path"),
+    [
+        (_LONG, "spec.checkpoint.timeout"),
+        ({"driver": _DEADLINE}, "spec.driver.podTemplate.spec.activeDeadlineSeconds"),
+    ],
+)
+def test_a_rule_that_is_new_takes_no_other_wish_from_who_has_broken_it_before(
+    before: dict[str, Any], path: str
+) -> None:
+    former = _accepted_before(**before)
+    spec = {**SPEC, **before, "suspend": True}
+
+    accepted = accept(spec, former=former)
+    asked_now = accept(spec, former=_accepted_before())
+    first = accept(spec)
+
+    assert accepted.errors == ()
+    assert accepted.spec is not None
+    assert accepted.spec.suspend
+    assert [error.path for error in asked_now.errors] == [path]
+    assert [error.path for error in first.errors] == [path]
+
+
+def test_a_mistake_that_was_accepted_before_may_not_be_made_otherwise() -> None:
+    former = _accepted_before(**_LONG)
+    longer = {"checkpoint": {**SPEC["checkpoint"], "timeout": "72h"}}
+
+    assert len(accept({**SPEC, **longer}, former=former).errors) == 1
+
+
+def test_pods_that_are_no_longer_safe_enough_are_not_kept() -> None:
+    unsafe = {"driver": {"podTemplate": {"spec": {"hostNetwork": True}}}}
+    former = _accepted_before(**unsafe)
+
+    assert accept({**SPEC, **unsafe}, former=former, unsafe_pods=True).errors == ()
+    assert accept({**SPEC, **unsafe}, former=former).errors
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_typing_mistake_changes_nothing_about_the_trial_under_way(strict: bool) -> None:
+    """The stored revision may be from before the strictness was changed."""
+    record = during(Kind.UPGRADE, Phase.PREPARE, empty(A), strict=strict or None)
+    stored = Policy(compatibility="Enforce" if strict else "Strict")
+
+    wish = kept_wish(record, policy=stored, generation=3, deleting=None)
+
+    assert wish is not None
+    assert wish.policy.strict is strict
+
+
+@pytest.mark.parametrize("compatibility", ["Skip", "Warn", "Enforce"])
+def test_what_is_not_strict_stays_what_it_is(compatibility: Any) -> None:
+    stored = Policy(compatibility=compatibility)
+
+    wish = kept_wish(
+        during(Kind.UPGRADE, Phase.PREPARE, empty(A)), policy=stored, generation=3, deleting=None
+    )
+
+    assert wish is not None
+    assert wish.policy is stored

@@ -2,17 +2,18 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from sparkpoint.lifecycle import Decision, decide
 from sparkpoint.lifecycle.actions import Adopt, DeletePod, Rehearse, StartDriver, StartWorker
 from sparkpoint.lifecycle.changes import change
-from sparkpoint.lifecycle.conditions import Aspect, Circumstances, Reason, conditions
+from sparkpoint.lifecycle.conditions import Aspect, Circumstances, Condition, Reason, conditions
 from sparkpoint.lifecycle.phases import Kind, Phase
 from sparkpoint.lifecycle.record import Adoption, Begin, Operation, Record, Result
-from sparkpoint.lifecycle.world import WorkerState, World
-from tests.unit.lifecycle.worlds import A, B, restore, wish, worker, world
+from sparkpoint.lifecycle.world import Wish, WorkerFact, WorkerState, World
+from tests.unit.lifecycle.worlds import NOW, A, B, restore, wish, worker, world
 
 OLD = Adoption(location="s3://old/visits")
 WISHED = wish(A, adopt=OLD, compatibility="Skip")
@@ -27,6 +28,12 @@ def new(wished: object = WISHED, record: Record | None = None, **facts: object) 
 def under_way(decision: Decision) -> Operation:
     assert decision.record.operation is not None
     return decision.record.operation
+
+
+def degraded_of(seen: World) -> Condition:
+    """What needs a person."""
+    told = conditions(seen, Circumstances())
+    return next(each for each in told if each.aspect is Aspect.DEGRADED)
 
 
 def test_it_is_captured_before_anything_starts() -> None:
@@ -100,6 +107,95 @@ def test_code_that_cannot_go_on_from_it_is_not_started_and_not_tried_again(
     assert under_way(corrected).id == "start-2"
 
 
+STRICT = wish(A, adopt=OLD, compatibility="Strict")
+TRIAL = "visits-start-1-prepare-1-0"
+
+
+def tried(*trials: WorkerFact, wished: Wish = STRICT, **facts: object) -> Decision:
+    """After its capture, and these trials."""
+    record = decide(new(wished)).record
+    record = decide(new(wished, record, workers=(worker(WORKER, "Captured"),))).record
+    for trial in trials:
+        record = decide(new(wished, record, workers=(trial,), **facts)).record
+    return decide(new(wished, record, workers=trials[-1:], **facts))
+
+
+@pytest.mark.parametrize(
+    "came_to",
+    [
+        {"state": WorkerState.FAILED, "message": "Out of memory."},
+        {"answer": "Unknown", "retry_helps": True, "message": "Out of time."},
+        {"answer": "Failed", "state": WorkerState.FAILED, "retry_helps": True, "message": "Out."},
+        {"stuck": "Out of nodes.", "now": NOW + timedelta(hours=1)},
+    ],
+    ids=["killed", "late", "unreachable", "stuck"],
+)
+def test_a_trial_that_came_to_nothing_is_repeated_without_another_capture(
+    came_to: dict[str, Any],
+) -> None:
+    now = came_to.pop("now", NOW)
+    first = worker(TRIAL, **came_to, uid="u1")
+
+    failed = tried(first, now=now)
+    due = failed.record.due
+    assert due is not None
+    again = decide(new(STRICT, failed.record, workers=(first,), now=due))
+    running = worker("visits-start-1-prepare-1-1")
+    goes_on = decide(new(STRICT, again.record, workers=(running,), now=due + timedelta(minutes=1)))
+    good = worker("visits-start-1-prepare-1-1", "Compatible")
+    passed = decide(new(STRICT, goes_on.record, workers=(good,), now=due + timedelta(minutes=2)))
+
+    assert (failed.actions, failed.wake) == ((), due - now)
+    assert [type(each) for each in again.actions][-1] is StartWorker
+    assert (DeletePod(name=TRIAL, uid="u1") in again.actions) is (first.state.name != "RUNNING")
+    for decision in (failed, again, goes_on):
+        assert under_way(decision).id == "start-1"
+        assert under_way(decision).captured
+        assert "Out" in under_way(decision).message
+        condition = degraded_of(new(STRICT, decision.record))
+        assert condition.reason is Reason.NOT_PREPARED
+        assert "Out" in condition.message
+    assert isinstance(passed.actions[-1], StartDriver)
+    assert passed.record.due is None
+    assert degraded_of(new(STRICT, passed.record)).reason is Reason.AS_EXPECTED
+
+
+def test_a_trial_that_fails_in_the_same_way_every_time_is_not_repeated() -> None:
+    """Such as by an image whose tools do not know what is asked of them."""
+    refused = worker(
+        TRIAL, "Refused", state=WorkerState.FAILED, final=True, message="--replay is no option"
+    )
+
+    decision = tried(refused)
+
+    held = decision.record.held
+    assert held is not None
+    assert (held.until, held.message) == (None, "--replay is no option")
+    assert decision.record.operation is None
+
+
+@pytest.mark.parametrize("changes", [("Enforce", "Strict"), ("Strict", "Enforce")])
+def test_another_strictness_is_another_trial_of_what_was_captured(changes: tuple[str, str]) -> None:
+    before, after = (wish(A, adopt=OLD, compatibility=each) for each in changes)
+    tried_before = worker(TRIAL, "Compatible")
+    capturing = decide(new(before)).record
+    captured = worker(WORKER, "Captured")
+
+    meanwhile = decide(new(replace(after, generation=2), capturing))
+    begun = decide(new(before, capturing, workers=(captured,)))
+    again = decide(new(replace(after, generation=2), begun.record, workers=(tried_before,)))
+
+    assert meanwhile.record.last is None
+    assert meanwhile.record.sequence == capturing.sequence
+    operation = under_way(again)
+    assert (operation.id, operation.captured, operation.phase) == ("start-1", True, Phase.PREPARE)
+    assert [each.name for each in again.actions if isinstance(each, StartWorker)] == [
+        "visits-start-1-prepare-1-1"
+    ]
+    assert bool(operation.strict) is after.policy.strict
+    assert degraded_of(new(after, again.record)).reason is Reason.AS_EXPECTED
+
+
 @pytest.mark.parametrize(
     "said",
     [
@@ -124,11 +220,7 @@ def test_one_that_cannot_be_read_is_told_of_and_nothing_is_started(said: object)
     assert waiting.record == failed.record
     assert StartWorker in {type(action) for action in again.actions}
     assert StartDriver not in {type(action) for action in again.actions}
-    degraded = next(
-        each
-        for each in conditions(new(record=failed.record), Circumstances())
-        if each.aspect is Aspect.DEGRADED
-    )
+    degraded = degraded_of(new(record=failed.record))
     assert degraded.reason is Reason.NOT_ADOPTED
     assert "s3://old/visits" in degraded.message
     assert "spec.checkpoint.adopt" in degraded.message

@@ -18,7 +18,8 @@ from sparkpoint.savepoint import (
 from sparkpoint.savepoint.errors import SinkConflictError
 from sparkpoint.savepoint.filling import fill
 from sparkpoint.savepoint.sinks import SinkAction, apply_sink, cut_log, plan_sinks
-from sparkpoint.storage import DirectoryStore
+from sparkpoint.storage import DirectoryStore, Entry
+from sparkpoint.storage.errors import AccessDeniedError
 from tests.unit.savepoint.synthetic import SyntheticQuery
 
 BATCH = 5
@@ -106,6 +107,52 @@ def test_a_batch_that_the_query_has_committed_since_is_not_cut_unasked(
     world.query.run(1)
 
     with pytest.raises(SinkConflictError, match=rf"batch 6, .*committed it since in {tmp_path}/ck"):
+        world.restore(Mode.RESUME)
+    assert world.log == log_of(range(BATCH + 2))
+
+    world.restore(Mode.RESUME, SinkPolicy.TRUNCATE)
+    assert world.log == log_of(range(BATCH + 1))
+
+
+def test_a_query_that_has_gone_on_keeps_nobody_from_beginning_another_sink(
+    repository: Repository, tmp_path: Path
+) -> None:
+    world = World(tmp_path, repository, pending=True)
+    world.query.run(1)
+
+    world.restore(Mode.RESUME, SinkPolicy.SEED)
+
+    assert world.log == {f"{batch}" for batch in range(BATCH + 1)}
+
+
+def test_a_query_that_has_gone_on_loses_nothing_with_checksums_that_were_left_behind(
+    repository: Repository, tmp_path: Path
+) -> None:
+    world = World(tmp_path, repository, pending=True)
+    world.write(range(BATCH + 1))
+    world.sink.put(f"{SINK_LOG}/.{BATCH + 1}.crc", [b"crc"])
+    world.query.run(1)
+
+    world.restore(Mode.RESUME)
+
+    assert world.log == log_of(range(BATCH + 1))
+
+
+def test_nothing_is_cut_while_nobody_can_see_whether_the_query_has_gone_on(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path, repository, pending=True)
+    world.write(range(BATCH + 2))
+    stat = DirectoryStore.stat
+
+    def refuse(self: DirectoryStore, path: str) -> Entry:
+        if path.startswith("commits/"):
+            raise AccessDeniedError(f"{path} is not yours.")
+        return stat(self, path)
+
+    monkeypatch.setattr(DirectoryStore, "stat", refuse)
+
+    with pytest.raises(SinkConflictError, match=r"cannot be seen: .*not yours.*truncate"):
         world.restore(Mode.RESUME)
     assert world.log == log_of(range(BATCH + 2))
 

@@ -97,6 +97,18 @@ def test_what_was_not_found_out_is_unknown() -> None:
     assert missing.problems == ("NoSuchSavepoint: There is no savepoint first.",)
 
 
+def test_another_try_is_of_use_only_if_nothing_that_is_in_the_way_stays() -> None:
+    stays = RehearsedQuery(
+        verdict="unknown", error=ErrorInfo(type="STATE_MEANS_OTHERWISE", message="sum is max")
+    )
+
+    both = judged(info("unknown", a=stays, b=LATE))
+    alone = judged(info("unknown", a=GOOD, b=LATE, c=LATE))
+
+    assert (both.answer, both.retry_helps) == ("Unknown", False)
+    assert (alone.answer, alone.retry_helps) == ("Unknown", True)
+
+
 def test_a_driver_that_ends_before_its_verdict_is_unknown() -> None:
     last = Termination(
         reason=EndReason.SCRIPT_FAILED, message="boom", exit_code=1, clean=True, epoch=0

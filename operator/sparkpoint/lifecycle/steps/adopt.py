@@ -6,10 +6,10 @@ that is to take state on must not begin without it.
 
 from dataclasses import replace
 
-from sparkpoint.lifecycle.actions import Action, Adopt, DeletePod, Event, StartWorker
+from sparkpoint.lifecycle.actions import Action, Adopt, Event, StartWorker
 from sparkpoint.lifecycle.naming import worker_name
 from sparkpoint.lifecycle.record import Adoption, Run
-from sparkpoint.lifecycle.step import Step, advance, backoff, wait
+from sparkpoint.lifecycle.step import Step, advance, backoff, earlier_tries, wait
 from sparkpoint.lifecycle.world import WorkerFact, WorkerState, World
 
 __all__ = ["adopt"]
@@ -39,16 +39,10 @@ def adopt(world: World) -> Step:
 
 
 def _start(world: World, target: Run, adoption: Adoption, savepoint: str) -> Step:
-    """Tried for as long as it takes, so that the pods of earlier tries must go."""
     task = Adopt(run=target, adoption=adoption, savepoint=savepoint)
     start: Action = StartWorker(name=worker_name(world.job, world.operation), task=task)
-    former = tuple(
-        DeletePod(name=each.name, uid=each.uid)
-        for each in world.workers
-        if each.state is not WorkerState.RUNNING and not each.deleting
-    )
     message = world.operation.message or _CAPTURING
-    return wait(world, *former, start, message=message)
+    return wait(world, *earlier_tries(world), start, message=message)
 
 
 def _capturing(world: World, adoption: Adoption, worker: WorkerFact) -> Step:

@@ -2,12 +2,22 @@
 
 from dataclasses import replace
 
-from sparkpoint.lifecycle.actions import Event, Rehearse, StartWorker
+from sparkpoint.lifecycle.actions import Action, Event, Rehearse, StartWorker
 from sparkpoint.lifecycle.naming import worker_name
 from sparkpoint.lifecycle.phases import Kind
 from sparkpoint.lifecycle.record import Result, Run
-from sparkpoint.lifecycle.step import Step, advance, finish, hold, refuse, wait
+from sparkpoint.lifecycle.step import (
+    Step,
+    advance,
+    backoff,
+    earlier_tries,
+    finish,
+    hold,
+    refuse,
+    wait,
+)
 from sparkpoint.lifecycle.steps.examine import examine, looked_at
+from sparkpoint.lifecycle.targets import is_tried_otherwise
 from sparkpoint.lifecycle.world import WorkerFact, WorkerState, World
 
 __all__ = ["prepare"]
@@ -24,13 +34,43 @@ def prepare(world: World) -> Step:
     # Without state there is nothing to try it on; rollback is what is left then.
     if trial is None or policy.compatibility == "Skip":
         return advance(world)
+    if is_tried_otherwise(world):
+        return _otherwise(world)
+    due = world.record.due
+    if _is_repeated(world) and due is not None and world.now < due:
+        return wait(world, wake=due - world.now, message=operation.message)
     name = worker_name(world.job, operation)
     worker = world.worker(name)
     if worker is None:
-        return wait(world, StartWorker(name=name, task=trial), message=_TRYING)
+        start: Action = StartWorker(name=name, task=trial)
+        former = earlier_tries(world) if _is_repeated(world) else ()
+        return wait(world, *former, start, message=_told(world, _TRYING))
     if worker.state is WorkerState.RUNNING:
         return _still_trying(world, worker, trial)
     return _judged(world, worker)
+
+
+def _otherwise(world: World) -> Step:
+    """Another trial, as another strictness is asked for."""
+    operation = world.operation
+    record = world.record.with_operation(
+        strict=world.wish.policy.strict or None,
+        tries=operation.tries + 1,
+        phase_started=world.now,
+        spent=operation.spent_until(world.now),
+        message="",
+    )
+    return Step(record=replace(record, due=None), again=True)
+
+
+def _is_repeated(world: World) -> bool:
+    """Whether the trial has failed for something that passes."""
+    return world.record.repeats_trial
+
+
+def _told(world: World, now: str) -> str:
+    """What it has failed of stays in sight while it is repeated."""
+    return world.operation.message if _is_repeated(world) else now
 
 
 def _trial(world: World, target: Run) -> Rehearse | None:
@@ -55,27 +95,26 @@ def _is_proven(world: World, target: Run) -> bool:
 
 
 def _still_trying(world: World, worker: WorkerFact, trial: Rehearse) -> Step:
-    policy = world.wish.policy
-    if world.waited() <= policy.deadline:
-        left = policy.deadline - world.waited()
-        return wait(world, wake=left, message=worker.hindrance or _TRYING)
+    policy, due = world.wish.policy, world.record.due
+    waited = world.now - due if _is_repeated(world) and due is not None else world.waited()
+    if waited <= policy.deadline:
+        left = policy.deadline - waited
+        return wait(world, wake=left, message=_told(world, worker.hindrance or _TRYING))
     message = f"The trial of the new code did not end in time. {worker.hindrance}".strip()
     if trial.captured_from is not None and not worker.hindrance and not policy.strict:
         # It had to be captured first: that takes the same time when it is tried again.
         return _warned(advance(world), "CompatibilityUnknown", message)
-    return refuse(world, "NotPrepared", message)
+    return _later(world, "NotPrepared", message)
 
 
 def _judged(world: World, worker: WorkerFact) -> Step:
     if worker.answer == "Incompatible" and _is_enforced(world):
-        record = hold(world, "Incompatible", worker.message, until=None)
-        return finish(replace(world, record=record), Result.FAILED, worker.message)
+        return _never(world, "Incompatible", worker.message)
     hindrance = _hindrance(world, worker)
     if _is_final(world, worker, hindrance):
-        record = hold(world, hindrance, worker.message, until=None)
-        return finish(replace(world, record=record), Result.FAILED, worker.message)
+        return _never(world, hindrance, worker.message)
     if hindrance:
-        return refuse(world, hindrance, worker.message)
+        return _later(world, hindrance, worker.message)
     step = advance(world)
     if worker.answer == "Compatible":
         return step
@@ -101,12 +140,37 @@ def _hindrance(world: World, worker: WorkerFact) -> str:
 
 
 def _is_final(world: World, worker: WorkerFact, hindrance: str) -> bool:
-    """Whether only an edit can change this: every Start that adopts captures the whole checkpoint
-    once more, and what begins from a certain savepoint would be tried on the same one again."""
+    """Whether only an edit can change this: what begins from a certain savepoint would be tried on
+    the same one again."""
     operation = world.operation
+    if hindrance == "ScriptFailed":
+        return operation.has_adopted
+    if operation.kind not in (Kind.START, Kind.RESTORE):
+        return False
     if hindrance == "CompatibilityUnknown":
-        return operation.kind in (Kind.START, Kind.RESTORE) and not worker.retry_helps
-    return hindrance == "ScriptFailed" and operation.adopt is not None
+        return not worker.retry_helps
+    return hindrance == "NotPrepared" and worker.final
+
+
+def _never(world: World, reason: str, message: str) -> Step:
+    """Not before an edit."""
+    record = hold(world, reason, message, until=None)
+    if _is_repeated(world):
+        record = replace(record, due=None)
+    return finish(replace(world, record=record), Result.FAILED, message)
+
+
+def _later(world: World, reason: str, message: str) -> Step:
+    """Later, and later still each time. Another Start would capture what this one has adopted once
+    more, so that it repeats the trial alone."""
+    operation = world.operation
+    if not operation.has_adopted:
+        return refuse(world, reason, message)
+    tries = operation.tries + 1
+    record = world.record.with_operation(tries=tries, message=message)
+    told = Event(reason=reason, message=f"{message} Nothing is started.", warning=True)
+    due = world.now + backoff(world, tries)
+    return Step(record=replace(record, due=due), events=(told,), again=True)
 
 
 def _is_enforced(world: World) -> bool:

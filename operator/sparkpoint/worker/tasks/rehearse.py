@@ -190,16 +190,23 @@ def judged(info: RehearsalInfo) -> Answer:
     notes = [f"{name}: {query.note}" for name, query in queries if query.note]
     answer = _WORDS[info.verdict or "unknown"]
     said = problems[0] if problems else f"{len(info.queries)} queries have made a batch of it."
-    errors = [info.error, *(query.error for query in info.queries.values())]
     if info.hindrance == "script":
         said = f"The script fails before its first query: {said}"
     return Answer(
         answer=answer,
         kind=_KINDS[info.hindrance] if info.hindrance is not None else None,
         message=" ".join([f"Savepoint {info.savepoint}: {said}", *notes]),
-        retry_helps=answer == "Unknown" and any(each and each.retry_helps for each in errors),
+        retry_helps=answer == "Unknown" and _may_be_known(info),
         problems=problems,
     )
+
+
+def _may_be_known(info: RehearsalInfo) -> bool:
+    """Whether another try may come to a verdict: nothing of what is in the way stays."""
+    errors = [query.error for query in info.queries.values() if query.verdict != "compatible"]
+    if info.error is not None:
+        errors.append(info.error)
+    return bool(errors) and all(each is not None and each.retry_helps for each in errors)
 
 
 def ended(last: Termination | None) -> Answer:

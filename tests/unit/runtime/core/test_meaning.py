@@ -202,8 +202,19 @@ def aggregated(root: Path, name: str) -> StateNames:
 def test_names_that_spark_does_not_write_down_anew_are_not_taken_for_the_same(
     tmp_path: Path,
 ) -> None:
-    with pytest.raises(NamesUnknownError, match="does not tell the key of operator 0"):
+    with pytest.raises(NamesUnknownError, match="does not tell the key of operator 0") as told:
         aggregated(tmp_path, "stateStoreSave").changes(Code({}))
+    assert not told.value.retry_helps
+
+
+def test_a_spark_that_does_not_answer_may_tell_names_the_next_time(tmp_path: Path) -> None:
+    class Lost(Code):
+        def write_schemas(self) -> None:
+            raise LostError("Spark does not answer.")
+
+    with pytest.raises(NamesUnknownError, match="does not answer") as told:
+        aggregated(tmp_path, "stateStoreSave").changes(Lost({}))
+    assert told.value.retry_helps
 
 
 def test_a_limit_has_no_names_that_could_be_others(tmp_path: Path) -> None:

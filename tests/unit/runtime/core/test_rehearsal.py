@@ -52,6 +52,14 @@ class Tried(FakeExecution):
         self._sources = sources or {"0": "KafkaV2[Subscribe[topic]]"}
         self._refuses = refuses
         self.asked: Offsets | None = None
+        self.gathered: str | None = None
+        self.is_cancelled = False
+
+    def gather_jobs(self) -> None:
+        self.gathered = threading.current_thread().name
+
+    def cancel_jobs(self) -> None:
+        self.is_cancelled = True
 
     def failure(self) -> Sequence[Thrown]:
         return self._failure
@@ -412,6 +420,9 @@ def test_sources_that_do_not_answer_hold_no_rehearsal_up(world: World, called_of
     assert said(info, "a") == ("unknown", "CALLED_OFF" if called_off else "DEADLINE")
     assert "Its sources did not take their last batch" in str(info.queries["a"].error)
     assert said(info, "b") == ("compatible", None)
+    # What Spark does for the question, in its thread, goes with it.
+    assert (slow.gathered, slow.is_cancelled) == ("sparkpoint-rehearsal-ask", True)
+    assert not world.executions["b"].is_cancelled
 
 
 def test_a_query_that_ends_after_its_batch_has_the_verdict_of_its_sources(world: World) -> None:

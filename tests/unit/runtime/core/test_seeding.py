@@ -30,9 +30,10 @@ class World:
         request = MaterializeRequest(mode=mode, sink_policy=SinkPolicy.IGNORE)
         repository.materialize(savepoint, self.epoch, request)
 
-    def seed(self, uri: str | None = None) -> list[str]:
+    def seed(self, uri: str | None = None, *, job: str = "default/j") -> list[str]:
         """As before a start; the sink's log then."""
-        prepare_sink(self.epoch, "q", uri or f"file:{self.sink}", endpoint_url=None)
+        place = uri or f"file:{self.sink}"
+        prepare_sink(self.epoch, "q", place, job=job, endpoint_url=None)
         log = self.sink / SINK_LOG
         return sorted(path.name for path in log.iterdir()) if log.exists() else []
 
@@ -92,6 +93,18 @@ def test_a_batch_in_flight_whose_state_was_left_behind_is_cut_from_a_sink_that_n
 
     assert world.seed() == ["0", "1", "2", "3", "4", "5"]
     assert world.seed() == ["0", "1", "2", "3", "4", "5"]
+
+
+def test_a_batch_in_flight_of_another_job_is_not_cut(tmp_path: Path) -> None:
+    """Its query may go on, and have committed it since."""
+    world = World(tmp_path, Mode.RESUME, pending=True)
+    (world.sink / SINK_LOG).mkdir(parents=True)
+    for batch in range(7):
+        (world.sink / SINK_LOG / str(batch)).write_text("v1")
+
+    with pytest.raises(SinkConflictError, match=r"default/j/s is .*another job.* batch 6 .*Fork"):
+        world.seed(job="default/j2")
+    assert (world.sink / SINK_LOG / "6").exists()
 
 
 @pytest.mark.parametrize("gone", [True, False])
@@ -166,7 +179,9 @@ def test_only_forks_have_new_sinks(tmp_path: Path, mode: Mode) -> None:
 
 
 def test_an_epoch_that_was_not_restored_is_left_alone(tmp_path: Path) -> None:
-    prepare_sink(DirectoryStore(tmp_path / "e"), "q", str(tmp_path / "sink"), endpoint_url=None)
+    epoch, place = DirectoryStore(tmp_path / "e"), str(tmp_path / "sink")
+
+    prepare_sink(epoch, "q", place, job="default/j", endpoint_url=None)
 
     assert not (tmp_path / "sink").exists()
 

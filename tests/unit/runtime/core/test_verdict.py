@@ -200,7 +200,7 @@ def test_a_query_that_spark_does_not_start(kind: str, is_analysis: bool, verdict
 
 
 def test_what_is_known_of_queries_that_were_not_tried() -> None:
-    gone, hidden = removed("visits"), not_reached("visits", "the script failed.")
+    gone, hidden = removed("visits"), not_reached("visits", "the script failed.", retry_helps=False)
     other = unreadable_offset([Thrown("MappingException", "No usable value for offset")])
 
     assert (gone.verdict, hidden.verdict) == ("incompatible", "unknown")
