@@ -18,7 +18,7 @@ from sparkpoint.api.pods import Driver, Executor
 from sparkpoint.api.policies import RestoreFrom
 from sparkpoint.api.scalars import OnDelete
 from sparkpoint.api.validation import validate
-from sparkpoint.controller.objects import template_errors, unsafe_templates
+from sparkpoint.controller.objects import template_errors, unfit_templates, unsafe_templates
 from sparkpoint.controller.restores import Restorable
 from sparkpoint.lifecycle.phases import Kind
 from sparkpoint.lifecycle.record import Adoption, Record, SinkPolicy
@@ -54,13 +54,14 @@ def accept(
     """Judge a spec; with the former one also the change. `unsafe_pods`: they are allowed."""
     old = former.model_dump(mode="json", by_alias=True, exclude_none=True) if former else None
     templates = _templates_of(spec)
-    errors: Sequence[FieldError] = [*validate(spec, old=old), *template_errors(templates)]
+    errors: Sequence[FieldError] = [*validate(spec, old=old), *unfit_templates(templates)]
     if errors and old is not None:
         errors = [error for error in errors if not _is_kept(error, spec, old)]
-    # What is no more allowed is not so for those who had it before, either.
+    # Of these no pod can be made, or none may be, whoever had them before.
     unsafe = [] if unsafe_pods else unsafe_templates(templates)
-    if errors or unsafe:
-        return Acceptance(spec=None, errors=(*errors, *unsafe))
+    errors = [*errors, *template_errors(templates), *unsafe]
+    if errors:
+        return Acceptance(spec=None, errors=tuple(errors))
     return Acceptance(spec=JobSpec.model_validate(spec))
 
 
@@ -69,7 +70,7 @@ def _is_kept(error: FieldError, spec: Mapping[str, Any], old: Mapping[str, Any])
 
     So does the API server: a rule that is new would else take every other wish from the job.
     """
-    before = [*validate(old), *template_errors(_templates_of(old))]
+    before = [*validate(old), *unfit_templates(_templates_of(old))]
     return error in before and _at(error.path, spec) == _at(error.path, old)
 
 

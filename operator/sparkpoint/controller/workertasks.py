@@ -6,7 +6,6 @@ Kubernetes replaces `$(NAME)` in them; in what is ours nothing is to be replaced
 from typing import Final, assert_never
 
 from sparkpoint.api.job import JobSpec
-from sparkpoint.api.policies import Compatibility
 from sparkpoint.controller import objects
 from sparkpoint.controller.objects import Owner, Repository
 from sparkpoint.controller.objects.environment import literal
@@ -91,8 +90,8 @@ def _rehearse(
         *_job(owner),
         *repository_arguments(repository),
         *_captured_from(owner, spec, task.captured_from),
-        *("--deadline", str(_deadline(spec))),
-        *(("--replay",) if _is_strict(spec) else ()),
+        *("--deadline", str(_deadline(spec, strict=task.strict))),
+        *(("--replay",) if task.strict else ()),
         "--",
         literal(objects.script_path(spec)),
         *spec.args,
@@ -147,15 +146,11 @@ def repository_arguments(repository: Repository | None) -> list[str]:
     ]
 
 
-def _deadline(spec: JobSpec) -> int:
+def _deadline(spec: JobSpec, *, strict: bool) -> int:
     """Seconds for a driver of a trial: less than its pod is given, so that it can say how far it
     came. A replay is a second one."""
-    share = _SHARE / 2 if _is_strict(spec) else _SHARE
+    share = _SHARE / 2 if strict else _SHARE
     return max(_LEAST, int(share * spec.upgrade.rollback.deadline.seconds))
-
-
-def _is_strict(spec: JobSpec) -> bool:
-    return spec.upgrade.compatibility is Compatibility.STRICT
 
 
 def _job(owner: Owner) -> tuple[str, str]:

@@ -104,6 +104,8 @@ class Rehearse(_ForRun):
     captured_from: Run | None = None
     """There is no savepoint yet: one of what this run has committed is taken first, under that
     name, and removed afterwards."""
+    strict: bool = False
+    """The last batch is done again, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -358,9 +358,9 @@ def _degraded(world: World, around: Circumstances) -> Condition:
     if unread:
         return _true(Aspect.DEGRADED, Reason.NOT_ADOPTED, unread)
     if record.repeats_trial and record.operation is not None:
-        words = f"{record.operation.message} Nothing is started, and it is tried again. "
-        remedy = _REMEDIES[Reason.NOT_PREPARED]
-        return _true(Aspect.DEGRADED, Reason.NOT_PREPARED, words + remedy)
+        reason = _HELD.get(record.operation.trouble or "", Reason.NOT_PREPARED)
+        words = f"{record.operation.message} Nothing is started, and it is tried again."
+        return _true(Aspect.DEGRADED, reason, f"{words} {_REMEDIES[reason]}")
     waits = stranded(world)
     if waits:
         return _true(Aspect.DEGRADED, Reason.NODE_LOST, waits)

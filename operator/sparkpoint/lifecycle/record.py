@@ -162,6 +162,8 @@ class Operation:
     strict: bool | None = None
     """Its trial does the last batch again. None if not: what an earlier operator could not read is
     written where it is needed alone."""
+    trouble: str | None = None
+    """Why the trial of what it has adopted is repeated, in a word."""
     message: str = ""
 
     @property
@@ -291,9 +293,7 @@ class Record:
         return (
             operation is not None
             and operation.phase is Phase.PREPARE
-            and operation.has_adopted
-            and operation.tries > 0
-            and self.due is not None
+            and operation.trouble is not None
         )
 
     def references(self) -> frozenset[str]:

@@ -39,7 +39,7 @@ def conclude(course: Course) -> RehearsalInfo:
     }
     for folder in course.expected - course.started:
         queries[folder] = _missing(folder, course)
-    error = course.copy_error or course.script.error
+    error = course.copy_error or _of_script(course)
     if not course.expected and error is None:
         error = _cut_short(course, "The savepoint was not copied")
     return RehearsalInfo(
@@ -63,8 +63,19 @@ def _hindrance(course: Course) -> Hindrance | None:
     return "script" if fails and not begun else None
 
 
-def _missing(folder: str, course: Course) -> RehearsedQuery:
+def _of_script(course: Course) -> ErrorInfo | None:
+    """What the script died of: if time was over, or Spark gave up one of its queries for something
+    that passes, maybe of that."""
     error = course.script.error
+    if error is None:
+        return None
+    found = (query.error for query in course.found.values())
+    passes = course.cut_short is not None or any(each and each.retry_helps for each in found)
+    return error.model_copy(update={"retry_helps": error.retry_helps or passes})
+
+
+def _missing(folder: str, course: Course) -> RehearsedQuery:
+    error = _of_script(course)
     if error is not None:
         why = f"the script failed before: {error.type}: {error.message}"
         return not_reached(folder, why, retry_helps=error.retry_helps)

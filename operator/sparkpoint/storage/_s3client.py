@@ -1,12 +1,20 @@
 """Clients for S3 servers: how patient they are, and what they may share."""
 
+import contextlib
 import functools
-from typing import TYPE_CHECKING
+import gzip
+import os
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import boto3
 import botocore.session
 from botocore.config import Config
-from botocore.loaders import Loader
+from botocore.loaders import JSONFileLoader, Loader
+from botocore.utils import parse_timestamp
+from pydantic_core import from_json
 
 from sparkpoint.storage._s3errors import explained
 
@@ -42,8 +50,10 @@ def _session() -> boto3.session.Session:
 
     Reading the description of S3 takes a tenth of a second; a command opens several places.
     """
-    core, loader = botocore.session.Session(), _loader()
+    core = botocore.session.Session()
+    loader = _loader(core.get_config_variable("data_path"))
     core.register_component("data_loader", loader)
+    core.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_moment)
     before = list(loader.search_paths)
     session = boto3.session.Session(botocore_session=core)
     # boto3 adds its own folder to the loader every time.
@@ -51,7 +61,39 @@ def _session() -> boto3.session.Session:
     return session
 
 
+def _moment(value: str | float) -> datetime:
+    """Every entry of a listing has one: what reads any form takes most of the listing's time."""
+    with contextlib.suppress(ValueError, TypeError):
+        found = datetime.fromisoformat(value)  # type: ignore[arg-type]
+        if found.tzinfo is not None:
+            return found
+    return parse_timestamp(str(value))
+
+
 @functools.cache
-def _loader() -> Loader:
-    loader: Loader = botocore.session.Session().get_component("data_loader")
-    return loader
+def _loader(data_path: str | None) -> Loader:
+    """As botocore makes it, `data_path` being the user's own folders of descriptions."""
+    given = (data_path or "").split(os.pathsep)
+    folders = [str(Path(os.path.expandvars(each)).expanduser()) for each in given if each]
+    return Loader(extra_search_paths=folders, file_loader=_Descriptions())
+
+
+class _Descriptions(JSONFileLoader):
+    """What botocore's own does in a quarter of the time, which every command begins with."""
+
+    def exists(self, path: str) -> bool:
+        """Whether there is one, packed or not."""
+        return any(_is_file(path + ending) for ending in _OPENED)
+
+    def load_file(self, path: str) -> Any:
+        """Its content; None if there is none."""
+        for ending, opened in _OPENED.items():
+            if _is_file(path + ending):
+                with opened(path + ending, "rb") as file:
+                    return from_json(file.read())
+        return None
+
+
+_is_file = os.path.isfile
+"""Asked for two thousand names: `Path` would double the time."""
+_OPENED: Mapping[str, Callable[..., Any]] = {".json": open, ".json.gz": gzip.open}

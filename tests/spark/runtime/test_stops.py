@@ -2,6 +2,7 @@
 
 import random
 import signal
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -135,3 +136,42 @@ def test_drivers_that_are_ended_or_killed_lose_nothing(tmp_path: Path) -> None:
 @pytest.mark.timeout(14_400)
 def test_a_hundred_drivers_that_are_ended_or_killed_lose_nothing(tmp_path: Path) -> None:
     end_again_and_again(tmp_path, FULL)
+
+
+def test_what_sources_are_asked_for_is_ended_with_all_that_would_follow(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A long list of files is a job of its own, which stopping the query does not end."""
+    write_files(tmp_path / "input", range(1))
+    query = WORKLOADS["aggregation"].start(
+        spark,
+        provider="hdfs",
+        inputs=tmp_path / "input",
+        checkpoint=str(tmp_path / "checkpoint"),
+        sink=tmp_path / "sink",
+        available_now=False,
+    )
+    execution, begun = Execution(query._jsq), threading.Event()
+    ended: list[str] = []
+
+    def ask() -> None:
+        execution.gather_jobs()
+        for _ in range(2):
+            begun.set()
+            try:
+                spark.range(10**13).selectExpr("sum(id % 7)").collect()
+            except Exception as error:
+                ended.append(str(error))
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    assert begun.wait(60)
+    query.stop()
+    time.sleep(1)
+    assert ended == []
+
+    execution.cancel_jobs()
+
+    asking.join(120)
+    assert len(ended) == 2
+    assert all("cancelled" in error.lower() for error in ended)

@@ -156,3 +156,28 @@ def test_what_is_not_strict_stays_what_it_is(compatibility: Any) -> None:
 
     assert wish is not None
     assert wish.policy is stored
+
+
+def test_a_template_of_which_no_pod_can_be_made_is_not_kept() -> None:
+    """The driver that runs would be stopped, and none could follow it."""
+    bad = {"driver": {"podTemplate": BAD}}
+
+    errors = accept({**SPEC, **bad}, former=_accepted_before(**bad)).errors
+
+    assert "spec.driver.podTemplate.spec.tolerations" in {error.path for error in errors}
+
+
+def test_a_job_that_breaks_a_new_rule_is_suspended_in_the_time_that_an_agent_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    simulation = Simulation({**SPEC, **_LONG})
+    with monkeypatch.context() as earlier:
+        earlier.setattr("sparkpoint.controller.wishes.validate", lambda *_, **__: [])
+        simulation.settle(simulation.is_running)
+    stops = next(iter(simulation.world.drivers.values())).stops
+
+    simulation.edit(suspend=True)
+    simulation.settle(lambda: simulation.status["phase"] == "Suspended")
+
+    assert simulation.condition("Accepted")["status"] == "True"
+    assert [request.budget_seconds for request, _ in stops.values()] == [86400]

@@ -34,7 +34,7 @@ RUN = Run(
 TASKS: list[Task] = [
     Capture(run=RUN, savepoint="visits-upgrade-2", revision=REVISION),
     Rehearse(run=RUN, savepoint="visits-upgrade-2"),
-    Rehearse(run=RUN, savepoint="shop/other/old"),
+    Rehearse(run=RUN, savepoint="shop/other/old", strict=True),
     Rehearse(run=RUN, savepoint="visits-upgrade-2-trial", captured_from=RUN),
     Examine(run=RUN, savepoint="visits-upgrade-2", partitions=8),
     Examine(run=RUN, savepoint="visits-trial", partitions=8, captured_from=RUN),
@@ -80,15 +80,14 @@ def test_a_trial_gets_the_script_with_its_arguments() -> None:
     assert line[line.index("--deadline") + 1] == "480"
 
 
-@pytest.mark.parametrize("compatibility", ["Strict", "Enforce"])
-def test_a_trial_that_is_strict_does_the_last_batch_again_in_the_same_time(
-    compatibility: str,
-) -> None:
-    wanted = spec(upgrade={"compatibility": compatibility})
+@pytest.mark.parametrize("is_strict", [True, False])
+def test_a_trial_that_is_strict_does_the_last_batch_again_in_the_same_time(is_strict: bool) -> None:
+    """As its operation says: the spec that is at hand may be an older one, stored."""
+    wanted = spec(upgrade={"compatibility": "Enforce" if is_strict else "Strict"})
+    task = Rehearse(run=RUN, savepoint="visits-upgrade-2", strict=is_strict)
 
-    line = arguments(OWNER, wanted, TASKS[1], repository=Repository("/data/sp"), trigger="Upgrade")
+    line = arguments(OWNER, wanted, task, repository=Repository("/data/sp"), trigger="Upgrade")
 
-    is_strict = compatibility == "Strict"
     assert ("--replay" in line[: line.index("--")]) is is_strict
     assert line[line.index("--deadline") + 1] == ("240" if is_strict else "480")
 

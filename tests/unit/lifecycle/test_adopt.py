@@ -2,12 +2,19 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, Protocol, TypeGuard
 
 import pytest
 
 from sparkpoint.lifecycle import Decision, decide
-from sparkpoint.lifecycle.actions import Adopt, DeletePod, Rehearse, StartDriver, StartWorker
+from sparkpoint.lifecycle.actions import (
+    Action,
+    Adopt,
+    DeletePod,
+    Rehearse,
+    StartDriver,
+    StartWorker,
+)
 from sparkpoint.lifecycle.changes import change
 from sparkpoint.lifecycle.conditions import Aspect, Circumstances, Condition, Reason, conditions
 from sparkpoint.lifecycle.phases import Kind, Phase
@@ -77,20 +84,13 @@ def test_the_code_is_tried_on_it_first() -> None:
     assert decision.actions == (StartWorker(name="visits-start-1-prepare-1-0", task=task),)
 
 
-@pytest.mark.parametrize(
-    ("answer", "kind"),
-    [("Incompatible", ""), ("Unknown", "ScriptRaises")],
-)
-def test_code_that_cannot_go_on_from_it_is_not_started_and_not_tried_again(
-    answer: str, kind: str
-) -> None:
-    """Another try would capture all of it once more."""
+def test_code_that_cannot_go_on_from_it_is_not_started_and_not_tried_again() -> None:
     wished = wish(A, adopt=OLD)
     captured = decide(
         new(wished, decide(new(wished)).record, workers=(worker(WORKER, "Captured"),))
     )
     trial, message = "visits-start-1-prepare-1-0", "no query 'visits'"
-    verdict = worker(trial, answer, kind=kind, message=message)
+    verdict = worker(trial, "Incompatible", message=message)
 
     refused = decide(new(wished, captured.record, workers=(verdict,)))
     corrected = decide(new(replace(wished, generation=2, revision=B), refused.record))
@@ -111,6 +111,17 @@ STRICT = wish(A, adopt=OLD, compatibility="Strict")
 TRIAL = "visits-start-1-prepare-1-0"
 
 
+class Trial(Protocol):
+    """What starts one."""
+
+    name: str
+    task: Rehearse
+
+
+def is_trial(action: Action) -> TypeGuard[Trial]:
+    return isinstance(action, StartWorker) and isinstance(action.task, Rehearse)
+
+
 def tried(*trials: WorkerFact, wished: Wish = STRICT, **facts: object) -> Decision:
     """After its capture, and these trials."""
     record = decide(new(wished)).record
@@ -121,17 +132,32 @@ def tried(*trials: WorkerFact, wished: Wish = STRICT, **facts: object) -> Decisi
 
 
 @pytest.mark.parametrize(
-    "came_to",
+    ("came_to", "reason"),
     [
-        {"state": WorkerState.FAILED, "message": "Out of memory."},
-        {"answer": "Unknown", "retry_helps": True, "message": "Out of time."},
-        {"answer": "Failed", "state": WorkerState.FAILED, "retry_helps": True, "message": "Out."},
-        {"stuck": "Out of nodes.", "now": NOW + timedelta(hours=1)},
+        ({"state": WorkerState.FAILED, "message": "Out of memory."}, Reason.NOT_PREPARED),
+        (
+            {"answer": "Unknown", "retry_helps": True, "message": "Out of time."},
+            Reason.COMPATIBILITY_UNKNOWN,
+        ),
+        (
+            {"answer": "Unknown", "kind": "ScriptRaises", "message": "Out of the registry."},
+            Reason.SCRIPT_FAILED,
+        ),
+        (
+            {
+                "answer": "Failed",
+                "state": WorkerState.FAILED,
+                "retry_helps": True,
+                "message": "Out",
+            },
+            Reason.NOT_PREPARED,
+        ),
+        ({"stuck": "Out of nodes.", "now": NOW + timedelta(hours=1)}, Reason.NOT_PREPARED),
     ],
-    ids=["killed", "late", "unreachable", "stuck"],
+    ids=["killed", "late", "script", "unreachable", "stuck"],
 )
 def test_a_trial_that_came_to_nothing_is_repeated_without_another_capture(
-    came_to: dict[str, Any],
+    came_to: dict[str, Any], reason: Reason
 ) -> None:
     now = came_to.pop("now", NOW)
     first = worker(TRIAL, **came_to, uid="u1")
@@ -140,10 +166,12 @@ def test_a_trial_that_came_to_nothing_is_repeated_without_another_capture(
     due = failed.record.due
     assert due is not None
     again = decide(new(STRICT, failed.record, workers=(first,), now=due))
-    running = worker("visits-start-1-prepare-1-1")
-    goes_on = decide(new(STRICT, again.record, workers=(running,), now=due + timedelta(minutes=1)))
+    # Its pod could be made late: it has a time of its own.
+    made = due + timedelta(hours=2)
+    running = worker("visits-start-1-prepare-1-1", created=made)
+    goes_on = decide(new(STRICT, again.record, workers=(running,), now=made + timedelta(minutes=9)))
     good = worker("visits-start-1-prepare-1-1", "Compatible")
-    passed = decide(new(STRICT, goes_on.record, workers=(good,), now=due + timedelta(minutes=2)))
+    passed = decide(new(STRICT, goes_on.record, workers=(good,), now=made + timedelta(hours=1)))
 
     assert (failed.actions, failed.wake) == ((), due - now)
     assert [type(each) for each in again.actions][-1] is StartWorker
@@ -153,7 +181,7 @@ def test_a_trial_that_came_to_nothing_is_repeated_without_another_capture(
         assert under_way(decision).captured
         assert "Out" in under_way(decision).message
         condition = degraded_of(new(STRICT, decision.record))
-        assert condition.reason is Reason.NOT_PREPARED
+        assert condition.reason is reason
         assert "Out" in condition.message
     assert isinstance(passed.actions[-1], StartDriver)
     assert passed.record.due is None
@@ -174,6 +202,29 @@ def test_a_trial_that_fails_in_the_same_way_every_time_is_not_repeated() -> None
     assert decision.record.operation is None
 
 
+def test_another_strictness_is_not_kept_waiting_for_a_trial_by_the_former_one() -> None:
+    failed = tried(worker(TRIAL, state=WorkerState.FAILED, message="Out of memory."))
+    enforced = replace(wish(A, adopt=OLD), generation=2)
+
+    again = decide(new(enforced, failed.record))
+
+    assert [each.task.strict for each in again.actions if is_trial(each)] == [False]
+    assert again.record.due is None
+    assert under_way(again).phase_started == world(Record()).now
+    assert degraded_of(new(enforced, again.record)).reason is Reason.AS_EXPECTED
+
+
+def test_a_trial_that_is_held_after_it_was_repeated_delays_nothing_else() -> None:
+    failed = tried(worker(TRIAL, state=WorkerState.FAILED, message="Out of memory."))
+    due = failed.record.due
+    bad = worker("visits-start-1-prepare-1-1", "Incompatible", message="no query 'visits'")
+
+    held = decide(new(STRICT, failed.record, workers=(bad,), now=due))
+
+    assert held.record.held is not None
+    assert (held.record.held.until, held.record.due) == (None, None)
+
+
 @pytest.mark.parametrize("changes", [("Enforce", "Strict"), ("Strict", "Enforce")])
 def test_another_strictness_is_another_trial_of_what_was_captured(changes: tuple[str, str]) -> None:
     before, after = (wish(A, adopt=OLD, compatibility=each) for each in changes)
@@ -189,8 +240,8 @@ def test_another_strictness_is_another_trial_of_what_was_captured(changes: tuple
     assert meanwhile.record.sequence == capturing.sequence
     operation = under_way(again)
     assert (operation.id, operation.captured, operation.phase) == ("start-1", True, Phase.PREPARE)
-    assert [each.name for each in again.actions if isinstance(each, StartWorker)] == [
-        "visits-start-1-prepare-1-1"
+    assert [(each.name, each.task.strict) for each in again.actions if is_trial(each)] == [
+        ("visits-start-1-prepare-1-1", after.policy.strict)
     ]
     assert bool(operation.strict) is after.policy.strict
     assert degraded_of(new(after, again.record)).reason is Reason.AS_EXPECTED

@@ -19,7 +19,7 @@ from sparkpoint.savepoint.errors import SinkConflictError
 from sparkpoint.savepoint.filling import fill
 from sparkpoint.savepoint.sinks import SinkAction, apply_sink, cut_log, plan_sinks
 from sparkpoint.storage import DirectoryStore, Entry
-from sparkpoint.storage.errors import AccessDeniedError
+from sparkpoint.storage.errors import AccessDeniedError, UnavailableError
 from tests.unit.savepoint.synthetic import SyntheticQuery
 
 BATCH = 5
@@ -158,6 +158,22 @@ def test_nothing_is_cut_while_nobody_can_see_whether_the_query_has_gone_on(
 
     world.restore(Mode.RESUME, SinkPolicy.TRUNCATE)
     assert world.log == log_of(range(BATCH + 1))
+
+
+def test_an_origin_that_does_not_answer_is_worth_another_try(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path, repository, pending=True)
+    world.write(range(BATCH + 2))
+
+    def fail(self: DirectoryStore, path: str) -> Entry:
+        raise UnavailableError("It has too much to do.")
+
+    monkeypatch.setattr(DirectoryStore, "stat", fail)
+
+    with pytest.raises(UnavailableError):
+        world.restore(Mode.RESUME)
+    assert world.log == log_of(range(BATCH + 2))
 
 
 @pytest.mark.parametrize("origin", ["another query", "nothing"])

@@ -147,6 +147,7 @@ def test_sql_answers_with_columns_of_its_own(
         "WITH rows AS (FROM state) SELECT count(*) AS n FROM rows a JOIN rows b USING (key)",
         "SELECT count(*) // 2 AS n FROM (FROM state UNION ALL FROM state)",
         "SELECT count(*) AS n FROM state JOIN query_table('state') USING (key)",
+        "SELECT count(*) AS n FROM state, (SELECT 1 FROM histogram('state', partition_id) LIMIT 1)",
         "SELECT count(*) AS n FROM query('FROM state UNION FROM state')",
     ],
 )

@@ -91,7 +91,7 @@ def running(body: Object) -> Verdict:
     The phase alone does not say so: it is Running from the first start on, also between two tries.
     """
     if not is_settled(body):
-        return _WAIT
+        return _repeated(body)
     if status_of(body).get("phase") == "Running" and _is_ready(body):
         return _REACHED
     stuck = _stuck(body, "Suspended", "Completed")
@@ -145,7 +145,7 @@ def _not_up(body: Object) -> Verdict:
 def carried_out(body: Object) -> Verdict:
     """Whatever the newest spec wishes was done, and has proven itself."""
     if not is_settled(body):
-        return _WAIT
+        return _repeated(body)
     for verdict in (_turned_down(body), _not_up(body)):
         if verdict.state is not State.WAITING:
             return verdict
@@ -153,6 +153,16 @@ def carried_out(body: Object) -> Verdict:
         return _WAIT
     begun = status_of(body).get("phase") not in (None, "Pending")
     return _REACHED if begun or _is_kept_from_starting(body) else _WAIT
+
+
+def _repeated(body: Object) -> Verdict:
+    """A first start whose trial comes to nothing is tried again within the operation: whoever asked
+    for it is told, as of one that has failed."""
+    under_way, degraded = status_of(body).get("operation") or {}, _degraded(body)
+    is_first = under_way.get("kind") == "Start" and under_way.get("phase") == "Prepare"
+    if is_looked_at(body) and is_first and degraded.get("reason") in _HELD:
+        return Verdict(State.FAILED, str(degraded.get("message", "")))
+    return _WAIT
 
 
 def _turned_down(body: Object) -> Verdict:

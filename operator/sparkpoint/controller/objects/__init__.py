@@ -35,7 +35,7 @@ from sparkpoint.controller.objects.stored import (
     script_of,
     spec_of,
 )
-from sparkpoint.controller.objects.template import template_errors
+from sparkpoint.controller.objects.template import template_errors, unfit_templates
 from sparkpoint.controller.objects.workers import spark_worker_objects, worker_pod
 
 __all__ = [
@@ -63,6 +63,7 @@ __all__ = [
     "spec_of",
     "template_errors",
     "ui_service",
+    "unfit_templates",
     "unsafe_parts",
     "unsafe_templates",
     "worker_labels",

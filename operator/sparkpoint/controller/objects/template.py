@@ -15,7 +15,13 @@ from sparkpoint.controller.objects.places import (
     WORKER_CONTAINER,
 )
 
-__all__ = ["driver_template", "executor_template", "template_errors", "worker_template"]
+__all__ = [
+    "driver_template",
+    "executor_template",
+    "template_errors",
+    "unfit_templates",
+    "worker_template",
+]
 
 _Template = dict[str, Any]
 
@@ -53,12 +59,13 @@ _FOR_WORKERS: Final = ("env", "envFrom", "securityContext", "volumeDevices", "vo
 
 
 def template_errors(spec: JobSpec) -> list[FieldError]:
-    """Everything that is wrong with the templates of a job that is to be accepted."""
-    return [
-        error
-        for template, path, name in _templates(spec)
-        for error in (*_errors(template, path, name), *_unfit(template, path))
-    ]
+    """What is wrong with the templates of a job, so that no pod can be made of them."""
+    return [error for given in _templates(spec) for error in _errors(*given)]
+
+
+def unfit_templates(spec: JobSpec) -> list[FieldError]:
+    """What a job must not have, and pods are made without."""
+    return [error for given in _templates(spec) for error in _unfit(*given[:2])]
 
 
 def _templates(spec: JobSpec) -> Iterator[tuple[Mapping[str, Any], str, str]]:
@@ -95,8 +102,7 @@ def worker_template(spec: JobSpec) -> _Template:
 def _sound(spec: JobSpec) -> JobSpec:
     """What an earlier operator has accepted must still be healed: what no pod needs is no reason to
     make none."""
-    errors = [error for given in _templates(spec) for error in _errors(*given)]
-    if errors:
+    if errors := template_errors(spec):
         raise InvalidResourceError(errors)
     return spec
 

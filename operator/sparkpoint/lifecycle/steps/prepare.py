@@ -16,7 +16,7 @@ from sparkpoint.lifecycle.step import (
     refuse,
     wait,
 )
-from sparkpoint.lifecycle.steps.examine import examine, looked_at
+from sparkpoint.lifecycle.steps.examine import LookedAt, examine, looked_at
 from sparkpoint.lifecycle.targets import is_tried_otherwise
 from sparkpoint.lifecycle.world import WorkerFact, WorkerState, World
 
@@ -36,14 +36,14 @@ def prepare(world: World) -> Step:
         return advance(world)
     if is_tried_otherwise(world):
         return _otherwise(world)
-    due = world.record.due
-    if _is_repeated(world) and due is not None and world.now < due:
+    due = world.record.due if world.record.repeats_trial else None
+    if due is not None and world.now < due:
         return wait(world, wake=due - world.now, message=operation.message)
     name = worker_name(world.job, operation)
     worker = world.worker(name)
     if worker is None:
         start: Action = StartWorker(name=name, task=trial)
-        former = earlier_tries(world) if _is_repeated(world) else ()
+        former = earlier_tries(world) if world.record.repeats_trial else ()
         return wait(world, *former, start, message=_told(world, _TRYING))
     if worker.state is WorkerState.RUNNING:
         return _still_trying(world, worker, trial)
@@ -58,32 +58,38 @@ def _otherwise(world: World) -> Step:
         tries=operation.tries + 1,
         phase_started=world.now,
         spent=operation.spent_until(world.now),
+        trouble=None,
         message="",
     )
     return Step(record=replace(record, due=None), again=True)
 
 
-def _is_repeated(world: World) -> bool:
-    """Whether the trial has failed for something that passes."""
-    return world.record.repeats_trial
-
-
 def _told(world: World, now: str) -> str:
     """What it has failed of stays in sight while it is repeated."""
-    return world.operation.message if _is_repeated(world) else now
+    return world.operation.message if world.record.repeats_trial else now
 
 
 def _trial(world: World, target: Run) -> Rehearse | None:
     if world.operation.kind in (Kind.START, Kind.RESTORE):
         savepoint = target.origin.savepoint
-        return Rehearse(run=target, savepoint=savepoint) if savepoint is not None else None
+        return _rehearse(world, LookedAt(savepoint=savepoint)) if savepoint is not None else None
     # Code that is to begin without state need not be able to read any.
     if world.wish.policy.mode == "Stateless" or _is_proven(world, target):
         return None
     found = looked_at(world)
-    if found is None:
+    return _rehearse(world, found) if found is not None else None
+
+
+def _rehearse(world: World, found: LookedAt) -> Rehearse | None:
+    target = world.operation.target
+    if target is None:
         return None
-    return Rehearse(run=target, savepoint=found.savepoint, captured_from=found.captured_from)
+    return Rehearse(
+        run=target,
+        savepoint=found.savepoint,
+        captured_from=found.captured_from,
+        strict=bool(world.operation.strict),
+    )
 
 
 def _is_proven(world: World, target: Run) -> bool:
@@ -95,8 +101,10 @@ def _is_proven(world: World, target: Run) -> bool:
 
 
 def _still_trying(world: World, worker: WorkerFact, trial: Rehearse) -> Step:
-    policy, due = world.wish.policy, world.record.due
-    waited = world.now - due if _is_repeated(world) and due is not None else world.waited()
+    policy = world.wish.policy
+    # A repeated trial has a time of its own, from when there was room for its pod.
+    since = worker.created if world.record.repeats_trial else None
+    waited = world.now - (since or world.operation.phase_started)
     if waited <= policy.deadline:
         left = policy.deadline - waited
         return wait(world, wake=left, message=_told(world, worker.hindrance or _TRYING))
@@ -142,10 +150,7 @@ def _hindrance(world: World, worker: WorkerFact) -> str:
 def _is_final(world: World, worker: WorkerFact, hindrance: str) -> bool:
     """Whether only an edit can change this: what begins from a certain savepoint would be tried on
     the same one again."""
-    operation = world.operation
-    if hindrance == "ScriptFailed":
-        return operation.has_adopted
-    if operation.kind not in (Kind.START, Kind.RESTORE):
+    if world.operation.kind not in (Kind.START, Kind.RESTORE):
         return False
     if hindrance == "CompatibilityUnknown":
         return not worker.retry_helps
@@ -155,7 +160,7 @@ def _is_final(world: World, worker: WorkerFact, hindrance: str) -> bool:
 def _never(world: World, reason: str, message: str) -> Step:
     """Not before an edit."""
     record = hold(world, reason, message, until=None)
-    if _is_repeated(world):
+    if world.record.repeats_trial:
         record = replace(record, due=None)
     return finish(replace(world, record=record), Result.FAILED, message)
 
@@ -167,7 +172,7 @@ def _later(world: World, reason: str, message: str) -> Step:
     if not operation.has_adopted:
         return refuse(world, reason, message)
     tries = operation.tries + 1
-    record = world.record.with_operation(tries=tries, message=message)
+    record = world.record.with_operation(tries=tries, trouble=reason, message=message)
     told = Event(reason=reason, message=f"{message} Nothing is started.", warning=True)
     due = world.now + backoff(world, tries)
     return Step(record=replace(record, due=due), events=(told,), again=True)

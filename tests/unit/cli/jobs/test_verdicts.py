@@ -73,6 +73,27 @@ def test_a_wish_that_the_operator_does_not_carry_out_has_failed(reason: str) -> 
     assert verdict.message == "Of the new script."
 
 
+@pytest.mark.parametrize(
+    ("phase", "generation", "state"),
+    [
+        ("Prepare", 2, State.FAILED),
+        # It was not looked at yet: what is said is of the former one.
+        ("Prepare", 3, State.WAITING),
+        ("Launch", 2, State.WAITING),
+    ],
+)
+def test_a_first_start_whose_trial_comes_to_nothing_is_told_and_not_waited_for(
+    phase: str, generation: int, state: State
+) -> None:
+    under_way = {"kind": "Start", "phase": phase, "targetGeneration": 2}
+    told = held("CompatibilityUnknown")
+    body = job(conditions=told, phase="Starting", operation=under_way)
+    body["metadata"]["generation"] = generation
+
+    assert carried_out(body).state is state
+    assert running(body).state is state
+
+
 def test_a_wish_that_was_rolled_back_is_told_apart_from_one_that_was_not_carried_out() -> None:
     body = job(conditions=held("RolledBack"))
 

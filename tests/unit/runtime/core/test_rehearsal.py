@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from pyspark.errors import AnalysisException
@@ -16,7 +16,7 @@ from sparkpoint.runtime.execution import LostError
 from sparkpoint.runtime.families import Columns
 from sparkpoint.runtime.identity import Place
 from sparkpoint.runtime.lastread import LastRead, Offsets, Part
-from sparkpoint.runtime.model import ErrorInfo, RehearsalInfo
+from sparkpoint.runtime.model import ErrorInfo, RehearsalInfo, RehearsedQuery
 from sparkpoint.runtime.options import RehearsalOptions
 from sparkpoint.runtime.rehearsal import Rehearsal
 from sparkpoint.runtime.scratch import scratch_beside
@@ -26,6 +26,7 @@ from sparkpoint.runtime.verdict import Thrown
 from sparkpoint.runtime.writing import Asked, Launch
 from sparkpoint.savepoint import CaptureRequest, Repository
 from sparkpoint.storage import DirectoryStore
+from sparkpoint.worker.tasks.rehearse import judged
 from tests.unit.runtime.core.fakes import FakeExecution
 from tests.unit.savepoint.synthetic import SyntheticQuery
 
@@ -560,3 +561,56 @@ def test_no_space_for_the_copy_says_nothing_about_the_savepoint() -> None:
     )
 
     assert conclude(course).hindrance is None
+
+
+MAY_PASS = ErrorInfo(type="TABLE_OR_VIEW_NOT_FOUND", message="no table", retry_helps=True)
+
+
+@pytest.mark.parametrize(
+    ("found", "cut_short", "passes"),
+    [
+        # It may have died of what its query died of.
+        (MAY_PASS, None, True),
+        (MAY_PASS.model_copy(update={"retry_helps": False}), None, False),
+        (None, "within 600 s", True),
+        (None, None, False),
+    ],
+)
+def test_a_script_that_died_may_come_further_the_next_time(
+    found: ErrorInfo | None, cut_short: str | None, passes: bool
+) -> None:
+    course = Course(
+        savepoint="one",
+        expected={"a", "b"},
+        started={"a"},
+        found={"a": RehearsedQuery(verdict="unknown" if found else "compatible", error=found)},
+        script=ScriptEnd(1, ErrorInfo(type="SystemExit", message="1")),
+        cut_short=cut_short,
+    )
+
+    info = conclude(course)
+
+    assert info.error is not None
+    assert info.error.retry_helps is passes
+    missing = info.queries["b"].error
+    assert missing is not None
+    assert (missing.type, missing.retry_helps) == ("NOT_REACHED", passes)
+    assert judged(info).retry_helps is passes
+
+
+def test_a_query_that_was_not_reached_in_time_may_be_the_next_time() -> None:
+    facts: dict[str, Any] = {
+        "savepoint": "one",
+        "expected": {"b"},
+        "started": set(),
+        "found": {},
+        "script": ScriptEnd(0),
+    }
+
+    late = conclude(Course(**facts, cut_short="within 600 s")).queries["b"].error
+    hidden = conclude(Course(**facts, not_seen="the script has threads.")).queries["b"].error
+
+    assert late is not None
+    assert late.retry_helps
+    assert hidden is not None
+    assert not hidden.retry_helps

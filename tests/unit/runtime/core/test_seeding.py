@@ -1,5 +1,6 @@
 """The beginning of the log of a fork's new sink: there before its first batch, and never later."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from sparkpoint.runtime import seeding
 from sparkpoint.runtime.seeding import prepare_sink
 from sparkpoint.savepoint import CaptureRequest, MaterializeRequest, Mode, Repository, SinkPolicy
 from sparkpoint.savepoint.errors import SinkConflictError
+from sparkpoint.savepoint.marker import MARKER
 from sparkpoint.storage import DirectoryStore
 from sparkpoint.storage.errors import AccessDeniedError, UnavailableError
 from sparkpoint.storage.interface import Children
@@ -105,6 +107,19 @@ def test_a_batch_in_flight_of_another_job_is_not_cut(tmp_path: Path) -> None:
     with pytest.raises(SinkConflictError, match=r"default/j/s is .*another job.* batch 6 .*Fork"):
         world.seed(job="default/j2")
     assert (world.sink / SINK_LOG / "6").exists()
+
+
+def test_a_batch_in_flight_is_cut_as_ever_after_a_restore_that_has_not_noted_whose_it_is(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path, Mode.RESUME, pending=True)
+    note = tmp_path / "epoch" / MARKER
+    note.write_text(json.dumps({**json.loads(note.read_text()), "key": None}))
+    (world.sink / SINK_LOG).mkdir(parents=True)
+    for batch in range(7):
+        (world.sink / SINK_LOG / str(batch)).write_text("v1")
+
+    assert world.seed(job="default/j2") == ["0", "1", "2", "3", "4", "5"]
 
 
 @pytest.mark.parametrize("gone", [True, False])
