@@ -79,7 +79,9 @@ def test_a_mistake_is_told_with_its_path(role: str, template: dict[str, Any], pa
     fields: dict[str, Any] = {"driver": {}, "executor": {"instances": 1}}
     fields[role]["podTemplate"] = _for(role, template)
 
-    (error,) = objects.template_errors(make_spec(**fields))
+    spec = make_spec(**fields)
+
+    (error,) = [*objects.template_errors(spec), *objects.unfit_templates(spec)]
 
     assert error.path == f"spec.{role}.{path}"
     assert error.remedy
@@ -120,7 +122,8 @@ def test_what_an_earlier_operator_took_is_left_out_so_that_its_jobs_are_still_he
         assert pod["spec"]["priority"] == 7
         assert not unfit.keys() & pod["spec"].keys()
     assert not any(field in str(built) for field in unfit)
-    assert len(objects.template_errors(spec)) == 2
+    assert objects.template_errors(spec) == []
+    assert len(objects.unfit_templates(spec)) == 2
 
 
 _FINE: list[dict[str, Any]] = [
@@ -144,3 +147,4 @@ def test_what_says_nothing_is_fine(template: dict[str, Any]) -> None:
 
 def test_the_templates_of_the_golden_jobs_are_fine() -> None:
     assert objects.template_errors(golden_spec("full")) == []
+    assert objects.unfit_templates(golden_spec("full")) == []
