@@ -324,14 +324,14 @@ _HELD = {
         Reason.GAVE_UP,
     )
 }
+_GOES_ON = "What ran before runs on. "
 _REMEDIES = {
     Reason.ROLLED_BACK: "The last stable revision runs. Change the spec, or how it is to prove "
     "itself in spec.upgrade, to try again.",
-    Reason.INCOMPATIBLE: "What ran before runs on. Change the code, or set "
-    "spec.upgrade.compatibility to Warn.",
+    Reason.INCOMPATIBLE: f"{_GOES_ON}Change the code, or set spec.upgrade.compatibility to Warn.",
     Reason.SAVEPOINT_FAILED: "Check the repository and its credentials.",
     Reason.NOT_PREPARED: "Check that a worker pod can be scheduled, and can read the savepoint.",
-    Reason.SCRIPT_FAILED: "What ran before runs on. Correct the code, or set "
+    Reason.SCRIPT_FAILED: f"{_GOES_ON}Correct the code, or set "
     "spec.upgrade.compatibility to Warn if it can start in its driver alone.",
     Reason.COMPATIBILITY_UNKNOWN: "Nothing was stopped for it. If what differs is what the change "
     "is for, set spec.upgrade.compatibility to Enforce.",
@@ -357,10 +357,11 @@ def _degraded(world: World, around: Circumstances) -> Condition:
     unread = _not_adopted(record)
     if unread:
         return _true(Aspect.DEGRADED, Reason.NOT_ADOPTED, unread)
-    if record.repeats_trial and record.operation is not None:
-        reason = _HELD.get(record.operation.trouble or "", Reason.NOT_PREPARED)
-        words = f"{record.operation.message} Nothing is started, and it is tried again."
-        return _true(Aspect.DEGRADED, reason, f"{words} {_REMEDIES[reason]}")
+    repeated = record.operation if record.repeats_trial else None
+    if repeated is not None and repeated.trouble is not None:
+        reason = _HELD.get(repeated.trouble.reason, Reason.NOT_PREPARED)
+        words = f"{repeated.message} Nothing is started, and it is tried again."
+        return _true(Aspect.DEGRADED, reason, f"{words} {_REMEDIES[reason].removeprefix(_GOES_ON)}")
     waits = stranded(world)
     if waits:
         return _true(Aspect.DEGRADED, Reason.NODE_LOST, waits)

@@ -124,6 +124,15 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """What a trial that is repeated has failed of."""
+
+    reason: str
+    policy: str
+    """What of the policy it was tried with (`Policy.decisive`): another one may let it pass."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """What is under way."""
 
@@ -162,8 +171,8 @@ class Operation:
     strict: bool | None = None
     """Its trial does the last batch again. None if not: what an earlier operator could not read is
     written where it is needed alone."""
-    trouble: str | None = None
-    """Why the trial of what it has adopted is repeated, in a word."""
+    trouble: Trouble | None = None
+    """Why the trial of what it has adopted is repeated."""
     message: str = ""
 
     @property

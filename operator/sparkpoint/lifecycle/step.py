@@ -121,6 +121,7 @@ def advance(world: World) -> Step:
         phase_started=world.now,
         spent=operation.spent_until(world.now),
         tries=0,
+        trouble=None,
         message="",
     )
     return Step(record=_switched(record) if phase is Phase.LAUNCH else record, again=True)

@@ -146,9 +146,8 @@ def _check_not_gone_on(query: QueryInfo, store: Store, origin: Store | None) -> 
     try:
         has_gone_on = _has_committed(origin.child(query.prefix), query.id, begun)
     except StorageError as error:
-        if error.retry_helps:
-            raise
-        raise SinkConflictError(
+        kind = type(error) if error.retry_helps else SinkConflictError
+        raise kind(
             f"{store.uri} has batch {begun}, which was in flight when the savepoint was taken. "
             f"Whether the query has committed it since cannot be seen: {error} If it runs no more, "
             "say --sink-policy truncate; else restore with --mode fork, to another sink."

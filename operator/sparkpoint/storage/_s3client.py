@@ -6,7 +6,6 @@ import gzip
 import os
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -74,7 +73,7 @@ def _moment(value: str | float) -> datetime:
 def _loader(data_path: str | None) -> Loader:
     """As botocore makes it, `data_path` being the user's own folders of descriptions."""
     given = (data_path or "").split(os.pathsep)
-    folders = [str(Path(os.path.expandvars(each)).expanduser()) for each in given if each]
+    folders = [os.path.expanduser(os.path.expandvars(each)) for each in given if each]  # noqa: PTH111
     return Loader(extra_search_paths=folders, file_loader=_Descriptions())
 
 

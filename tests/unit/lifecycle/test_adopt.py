@@ -214,6 +214,25 @@ def test_another_strictness_is_not_kept_waiting_for_a_trial_by_the_former_one() 
     assert degraded_of(new(enforced, again.record)).reason is Reason.AS_EXPECTED
 
 
+def test_another_policy_is_not_kept_waiting_by_what_it_may_let_pass() -> None:
+    enforced = wish(A, adopt=OLD)
+    failed = tried(worker(TRIAL, "Unknown", kind="ScriptRaises", message="no."), wished=enforced)
+    condition = degraded_of(new(enforced, failed.record))
+    warned = replace(wish(A, adopt=OLD, compatibility="Warn"), generation=2)
+    still = worker("visits-start-1-prepare-1-2", "Unknown", kind="ScriptRaises", message="no.")
+
+    again = decide(new(warned, failed.record))
+    passed = decide(new(warned, again.record, workers=(still,)))
+
+    assert condition.reason is Reason.SCRIPT_FAILED
+    assert "to Warn" in condition.message
+    assert "What ran before" not in condition.message
+    assert [each.name for each in again.actions if is_trial(each)] == [still.name]
+    assert degraded_of(new(warned, again.record)).reason is Reason.AS_EXPECTED
+    assert isinstance(passed.actions[-1], StartDriver)
+    assert under_way(passed).trouble is None
+
+
 def test_a_trial_that_is_held_after_it_was_repeated_delays_nothing_else() -> None:
     failed = tried(worker(TRIAL, state=WorkerState.FAILED, message="Out of memory."))
     due = failed.record.due

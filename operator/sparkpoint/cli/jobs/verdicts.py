@@ -159,8 +159,10 @@ def _repeated(body: Object) -> Verdict:
     """A first start whose trial comes to nothing is tried again within the operation: whoever asked
     for it is told, as of one that has failed."""
     under_way, degraded = status_of(body).get("operation") or {}, _degraded(body)
-    is_first = under_way.get("kind") == "Start" and under_way.get("phase") == "Prepare"
-    if is_looked_at(body) and is_first and degraded.get("reason") in _HELD:
+    is_trial = under_way.get("kind") == "Start" and under_way.get("phase") == "Prepare"
+    # In the first one, whatever is told may be of an operation before.
+    is_repeated = is_trial and (under_way.get("attempts") or 0) > 0
+    if is_looked_at(body) and is_repeated and degraded.get("reason") in _HELD:
         return Verdict(State.FAILED, str(degraded.get("message", "")))
     return _WAIT
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from sparkpoint.lifecycle.actions import Action, Event, Rehearse, StartWorker
 from sparkpoint.lifecycle.naming import worker_name
 from sparkpoint.lifecycle.phases import Kind
-from sparkpoint.lifecycle.record import Result, Run
+from sparkpoint.lifecycle.record import Result, Run, Trouble
 from sparkpoint.lifecycle.step import (
     Step,
     advance,
@@ -34,7 +34,7 @@ def prepare(world: World) -> Step:
     # Without state there is nothing to try it on; rollback is what is left then.
     if trial is None or policy.compatibility == "Skip":
         return advance(world)
-    if is_tried_otherwise(world):
+    if is_tried_otherwise(world) or _is_let_go(world):
         return _otherwise(world)
     due = world.record.due if world.record.repeats_trial else None
     if due is not None and world.now < due:
@@ -50,8 +50,14 @@ def prepare(world: World) -> Step:
     return _judged(world, worker)
 
 
+def _is_let_go(world: World) -> bool:
+    """Whether another policy may let pass what the trial has failed of."""
+    trouble = world.operation.trouble
+    return trouble is not None and trouble.policy != world.wish.policy.decisive
+
+
 def _otherwise(world: World) -> Step:
-    """Another trial, as another strictness is asked for."""
+    """Another trial at once, as something else is asked for."""
     operation = world.operation
     record = world.record.with_operation(
         strict=world.wish.policy.strict or None,
@@ -172,7 +178,8 @@ def _later(world: World, reason: str, message: str) -> Step:
     if not operation.has_adopted:
         return refuse(world, reason, message)
     tries = operation.tries + 1
-    record = world.record.with_operation(tries=tries, trouble=reason, message=message)
+    trouble = Trouble(reason=reason, policy=world.wish.policy.decisive)
+    record = world.record.with_operation(tries=tries, trouble=trouble, message=message)
     told = Event(reason=reason, message=f"{message} Nothing is started.", warning=True)
     due = world.now + backoff(world, tries)
     return Step(record=replace(record, due=due), events=(told,), again=True)

@@ -74,18 +74,19 @@ def test_a_wish_that_the_operator_does_not_carry_out_has_failed(reason: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("phase", "generation", "state"),
+    ("phase", "attempts", "generation", "state"),
     [
-        ("Prepare", 2, State.FAILED),
-        # It was not looked at yet: what is said is of the former one.
-        ("Prepare", 3, State.WAITING),
-        ("Launch", 2, State.WAITING),
+        ("Prepare", 1, 2, State.FAILED),
+        # It was not looked at yet, or not tried yet: what is said is of the former one.
+        ("Prepare", 1, 3, State.WAITING),
+        ("Prepare", 0, 2, State.WAITING),
+        ("Launch", 0, 2, State.WAITING),
     ],
 )
 def test_a_first_start_whose_trial_comes_to_nothing_is_told_and_not_waited_for(
-    phase: str, generation: int, state: State
+    phase: str, attempts: int, generation: int, state: State
 ) -> None:
-    under_way = {"kind": "Start", "phase": phase, "targetGeneration": 2}
+    under_way = {"kind": "Start", "phase": phase, "targetGeneration": 2, "attempts": attempts}
     told = held("CompatibilityUnknown")
     body = job(conditions=told, phase="Starting", operation=under_way)
     body["metadata"]["generation"] = generation
