@@ -54,9 +54,9 @@ def accept(
     """Judge a spec; with the former one also the change. `unsafe_pods`: they are allowed."""
     old = former.model_dump(mode="json", by_alias=True, exclude_none=True) if former else None
     templates = _templates_of(spec)
-    errors: Sequence[FieldError] = [*validate(spec, old=old), *unfit_templates(templates)]
+    errors = [*validate(spec, old=old), *unfit_templates(templates)]
     if errors and old is not None:
-        errors = [error for error in errors if not _is_kept(error, spec, old)]
+        errors = _not_kept(errors, spec, old)
     # Of these no pod can be made, or none may be, whoever had them before.
     unsafe = [] if unsafe_pods else unsafe_templates(templates)
     errors = [*errors, *template_errors(templates), *unsafe]
@@ -65,13 +65,19 @@ def accept(
     return Acceptance(spec=JobSpec.model_validate(spec))
 
 
-def _is_kept(error: FieldError, spec: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
-    """Whether an earlier operator has accepted the very same, and nobody has changed it since.
+def _not_kept(
+    errors: Sequence[FieldError], spec: Mapping[str, Any], old: Mapping[str, Any]
+) -> list[FieldError]:
+    """Without those that an earlier operator has accepted, and nobody has changed since.
 
     So does the API server: a rule that is new would else take every other wish from the job.
     """
-    before = [*validate(old), *unfit_templates(_templates_of(old))]
-    return error in before and _at(error.path, spec) == _at(error.path, old)
+    before = {*validate(old), *unfit_templates(_templates_of(old))}
+    return [
+        error
+        for error in errors
+        if error not in before or _at(error.path, spec) != _at(error.path, old)
+    ]
 
 
 def _at(path: str, spec: Mapping[str, Any]) -> Any:

@@ -357,10 +357,10 @@ def _degraded(world: World, around: Circumstances) -> Condition:
     unread = _not_adopted(record)
     if unread:
         return _true(Aspect.DEGRADED, Reason.NOT_ADOPTED, unread)
-    repeated = record.operation if record.repeats_trial else None
-    if repeated is not None and repeated.trouble is not None:
-        reason = _HELD.get(repeated.trouble.reason, Reason.NOT_PREPARED)
-        words = f"{repeated.message} Nothing is started, and it is tried again."
+    operation = record.operation
+    if operation is not None and operation.trouble is not None:
+        reason = _HELD.get(operation.trouble.reason, Reason.NOT_PREPARED)
+        words = f"{operation.message} Nothing is started, and it is tried again."
         return _true(Aspect.DEGRADED, reason, f"{words} {_REMEDIES[reason].removeprefix(_GOES_ON)}")
     waits = stranded(world)
     if waits:

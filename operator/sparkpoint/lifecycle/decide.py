@@ -140,8 +140,8 @@ def _is_overtaken(world: World) -> bool:
         return False
     if operation.phase in UNTOUCHED:
         # Nothing was touched yet: any other wish is a reason to begin anew.
-        # But what a Start has captured is tried once more within it.
-        anew = not operation.has_adopted and is_tried_otherwise(world)
+        # But what a Start adopts is not captured once more for it.
+        anew = operation.adopt is None and is_tried_otherwise(world)
         return is_outdated(world) or anew
     # A wish that waited already when this began goes on waiting: what recovers the job is not
     # interrupted by what it was recovered from.

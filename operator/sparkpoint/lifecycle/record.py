@@ -172,13 +172,8 @@ class Operation:
     """Its trial does the last batch again. None if not: what an earlier operator could not read is
     written where it is needed alone."""
     trouble: Trouble | None = None
-    """Why the trial of what it has adopted is repeated."""
+    """Why the trial of what it has adopted is repeated; None if it is not, and once it is over."""
     message: str = ""
-
-    @property
-    def has_adopted(self) -> bool:
-        """It begins from what it has captured itself: another one would capture that anew."""
-        return self.adopt is not None and self.captured
 
     @property
     def moves(self) -> bool:
@@ -294,16 +289,6 @@ class Record:
     """A commit of the present epoch was seen: its directory is not empty any more."""
     removed: bool = False
     """A job that is being deleted needs nothing more."""
-
-    @property
-    def repeats_trial(self) -> bool:
-        """What a Start has adopted is tried once more, as the trial before has come to nothing."""
-        operation = self.operation
-        return (
-            operation is not None
-            and operation.phase is Phase.PREPARE
-            and operation.trouble is not None
-        )
 
     def references(self) -> frozenset[str]:
         """Savepoints that must not be deleted."""

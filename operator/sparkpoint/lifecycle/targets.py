@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from sparkpoint.lifecycle.changes import change
 from sparkpoint.lifecycle.naming import directory_name, moved_name
-from sparkpoint.lifecycle.phases import Kind, Phase
+from sparkpoint.lifecycle.phases import Kind
 from sparkpoint.lifecycle.record import Begin, Origin, Record, Revision, Run
 from sparkpoint.lifecycle.world import World
 
@@ -85,10 +85,7 @@ def is_outdated(world: World) -> bool:
 def is_tried_otherwise(world: World) -> bool:
     """Whether the trial of the operation under way, whose pod may have answered already, is not the
     one that the wish of now asks for."""
-    operation = world.operation
-    return operation.phase is Phase.PREPARE and (
-        bool(operation.strict) is not world.wish.policy.strict
-    )
+    return bool(world.operation.strict) is not world.wish.policy.strict
 
 
 def continued(run: Run, revision: Revision) -> Run:

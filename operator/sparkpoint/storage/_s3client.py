@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import gzip
-import os
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import botocore.session
 from botocore.config import Config
-from botocore.loaders import JSONFileLoader, Loader
+from botocore.loaders import JSONFileLoader, Loader, create_loader
 from botocore.utils import parse_timestamp
 from pydantic_core import from_json
 
@@ -71,28 +70,21 @@ def _moment(value: str | float) -> datetime:
 
 @functools.cache
 def _loader(data_path: str | None) -> Loader:
-    """As botocore makes it, `data_path` being the user's own folders of descriptions."""
-    given = (data_path or "").split(os.pathsep)
-    folders = [os.path.expanduser(os.path.expandvars(each)) for each in given if each]  # noqa: PTH111
-    return Loader(extra_search_paths=folders, file_loader=_Descriptions())
+    """`data_path`: the user's own folders of descriptions."""
+    loader: Loader = create_loader(data_path)
+    loader.file_loader = _Descriptions()
+    return loader
 
 
 class _Descriptions(JSONFileLoader):
     """What botocore's own does in a quarter of the time, which every command begins with."""
 
-    def exists(self, path: str) -> bool:
-        """Whether there is one, packed or not."""
-        return any(_is_file(path + ending) for ending in _OPENED)
-
-    def load_file(self, path: str) -> Any:
-        """Its content; None if there is none."""
+    def load_file(self, file_path: str) -> Any:
+        """Its content, packed or not; None if there is none."""
         for ending, opened in _OPENED.items():
-            if _is_file(path + ending):
-                with opened(path + ending, "rb") as file:
-                    return from_json(file.read())
+            with contextlib.suppress(FileNotFoundError), opened(file_path + ending, "rb") as file:
+                return from_json(file.read())
         return None
 
 
-_is_file = os.path.isfile
-"""Asked for two thousand names: `Path` would double the time."""
 _OPENED: Mapping[str, Callable[..., Any]] = {".json": open, ".json.gz": gzip.open}

@@ -36,14 +36,14 @@ def prepare(world: World) -> Step:
         return advance(world)
     if is_tried_otherwise(world) or _is_let_go(world):
         return _otherwise(world)
-    due = world.record.due if world.record.repeats_trial else None
+    due = world.record.due if operation.trouble is not None else None
     if due is not None and world.now < due:
         return wait(world, wake=due - world.now, message=operation.message)
     name = worker_name(world.job, operation)
     worker = world.worker(name)
     if worker is None:
         start: Action = StartWorker(name=name, task=trial)
-        former = earlier_tries(world) if world.record.repeats_trial else ()
+        former = earlier_tries(world) if operation.trouble is not None else ()
         return wait(world, *former, start, message=_told(world, _TRYING))
     if worker.state is WorkerState.RUNNING:
         return _still_trying(world, worker, trial)
@@ -72,24 +72,23 @@ def _otherwise(world: World) -> Step:
 
 def _told(world: World, now: str) -> str:
     """What it has failed of stays in sight while it is repeated."""
-    return world.operation.message if world.record.repeats_trial else now
+    return world.operation.message if world.operation.trouble is not None else now
 
 
 def _trial(world: World, target: Run) -> Rehearse | None:
     if world.operation.kind in (Kind.START, Kind.RESTORE):
         savepoint = target.origin.savepoint
-        return _rehearse(world, LookedAt(savepoint=savepoint)) if savepoint is not None else None
+        if savepoint is None:
+            return None
+        return _rehearse(world, target, LookedAt(savepoint=savepoint))
     # Code that is to begin without state need not be able to read any.
     if world.wish.policy.mode == "Stateless" or _is_proven(world, target):
         return None
     found = looked_at(world)
-    return _rehearse(world, found) if found is not None else None
+    return _rehearse(world, target, found) if found is not None else None
 
 
-def _rehearse(world: World, found: LookedAt) -> Rehearse | None:
-    target = world.operation.target
-    if target is None:
-        return None
+def _rehearse(world: World, target: Run, found: LookedAt) -> Rehearse:
     return Rehearse(
         run=target,
         savepoint=found.savepoint,
@@ -109,8 +108,8 @@ def _is_proven(world: World, target: Run) -> bool:
 def _still_trying(world: World, worker: WorkerFact, trial: Rehearse) -> Step:
     policy = world.wish.policy
     # A repeated trial has a time of its own, from when there was room for its pod.
-    since = worker.created if world.record.repeats_trial else None
-    waited = world.now - (since or world.operation.phase_started)
+    since = worker.created if world.operation.trouble is not None else None
+    waited = world.now - since if since is not None else world.waited()
     if waited <= policy.deadline:
         left = policy.deadline - waited
         return wait(world, wake=left, message=_told(world, worker.hindrance or _TRYING))
@@ -166,7 +165,7 @@ def _is_final(world: World, worker: WorkerFact, hindrance: str) -> bool:
 def _never(world: World, reason: str, message: str) -> Step:
     """Not before an edit."""
     record = hold(world, reason, message, until=None)
-    if world.record.repeats_trial:
+    if world.operation.trouble is not None:
         record = replace(record, due=None)
     return finish(replace(world, record=record), Result.FAILED, message)
 
@@ -175,7 +174,7 @@ def _later(world: World, reason: str, message: str) -> Step:
     """Later, and later still each time. Another Start would capture what this one has adopted once
     more, so that it repeats the trial alone."""
     operation = world.operation
-    if not operation.has_adopted:
+    if operation.adopt is None:
         return refuse(world, reason, message)
     tries = operation.tries + 1
     trouble = Trouble(reason=reason, policy=world.wish.policy.decisive)
